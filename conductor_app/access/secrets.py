@@ -7,15 +7,15 @@ import json
 import logging
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from ..core.expressions import resolve_secrets
 from ..core.expressions.json_text import replace_texts
 from ..core.masking import REDACTED
 from ..core.primitives import JsonValue
+from ..core.secret_places import Place, resolve_places
 from ..utils import clock, process_state
 from .encryption import DecryptionFailed, decrypt
 from .models import Secret
@@ -97,13 +97,13 @@ def load_secrets(names: Collection[str]) -> dict[str, str]:
     return from_environment | (cached_secrets(remaining) if remaining else {})
 
 
-def substitute_secrets(value: JsonValue, secret_names: Collection[str]) -> Any:
-    """Return the value with its secrets resolved, for the worker that claims the task. The result is never stored.
+def substitute_secrets(value: JsonValue, places: Sequence[Place], secret_names: Collection[str]) -> Any:
+    """Return an input with its secrets resolved, for the worker that claims the task. The result is never stored.
 
-    `secret_names`: the secrets that the author of the step names. Names that appear only in data are not resolved.
-    Otherwise a user who can start a run, or report for a worker, could read any secret.
+    `places`: where the author of the step wrote secrets. `secret_names`: those that the author may use. Expressions
+    elsewhere are data. Otherwise a user who can start a run, or report for a worker, could read any secret.
     """
-    return resolve_secrets(value, load_secrets(secret_names).get) if secret_names else value
+    return resolve_places(value, places, load_secrets(secret_names).get) if places else value
 
 
 def redact_verbatim(value: JsonValue, secret_values: Iterable[str]) -> Any:

@@ -33,6 +33,7 @@ from .expressions import (
     evaluate_in_process,
     field_text,
     needed_references,
+    parse_template,
     resolve_template,
 )
 from .masking import redact_for_listeners
@@ -141,6 +142,14 @@ class DecisionContext:
         read = self._redacted_value if self._is_redacted else self._value
         max_bytes = self.run.definition.limits.max_value_bytes
         return resolve_template(template, lambda root, key: read(root, key, known), max_bytes, what)
+
+    def secret_ranges(self, text: str, own: Mapping[str, Any]) -> tuple[str, list[list[int]]]:
+        """Return a text of a template that was resolved with the same `own`, and where it names secrets.
+
+        Raises:
+            DataRequired: when a value is not loaded.
+        """
+        return parse_template(text).secret_ranges(lambda root, key: self._value(root, key, own))
 
     def script(self, language: str, source: str, inputs: Mapping[str, Any]) -> ScriptResult:
         """Return the result of a script.

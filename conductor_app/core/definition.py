@@ -270,6 +270,8 @@ class StepStructure:
     """True if a worker of this server executes it."""
     naming_inputs: ClassVar[tuple[str, ...]] = ()
     """The inputs that are names of objects and nothing else."""
+    receiving_inputs: ClassVar[tuple[str, ...] | None] = None
+    """The inputs that decide who receives the others: addresses, connections, names, code. None if a worker decides."""
     calls_models: ClassVar[bool] = False
     """True if its worker calls models, each call of which is in the journal."""
     is_isolated: ClassVar[bool] = False

@@ -7,7 +7,7 @@ from typing import Any
 from .definition import Definition, Key, Step
 from .errors import shorten_reason
 from .primitives import fast_replace
-from .snapshot import CONTROL_REMOVED, NEVER, STOP, UNKNOWN, Attempt, Run, Task
+from .snapshot import CONTROL_REMOVED, NEVER, STOP, UNKNOWN, Attempt, Run, StepState, Task
 from .states import ATTEMPT, FAILED, FAILED_FOR_GOOD, RUN, SKIPPED, TASK
 
 
@@ -83,19 +83,24 @@ class CreateTask(Effect):
 
 @dataclass(frozen=True, slots=True)
 class OpenAttempt(Effect):
-    """Open a new attempt of an active task. An attempt with a sequence number is reopened under its id."""
+    """Open a new attempt of an active task. An attempt with a sequence number is reopened under its id.
+
+    `step_state`: what the new attempt changes in the state of the task.
+    """
 
     key: Key
     attempt: Attempt
+    step_state: StepState = field(default_factory=dict)
 
     def apply(self, builder: SnapshotBuilder) -> None:
+        task = builder.tasks[self.key]
+        if self.step_state:
+            task = fast_replace(task, step_state={**task.step_state, **self.step_state})
         if self.attempt.seq:
-            builder.put(fast_replace(builder.tasks[self.key], attempt=self.attempt), moves_control=False)
+            builder.put(fast_replace(task, attempt=self.attempt), moves_control=False)
             return
         seq = builder.get("next_seq")
-        builder.put(
-            fast_replace(builder.tasks[self.key], attempt=fast_replace(self.attempt, seq=seq)), moves_control=False
-        )
+        builder.put(fast_replace(task, attempt=fast_replace(self.attempt, seq=seq)), moves_control=False)
         builder.changes["next_seq"] = seq + 1
 
     def to_history(self) -> dict[str, Any]:

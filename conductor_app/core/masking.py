@@ -76,6 +76,20 @@ def restore_named(value: JsonValue, before: JsonValue, names: frozenset[str]) ->
     return value
 
 
+def restored_paths(value: JsonValue, restored: Any) -> list[tuple[str | int, ...]]:
+    """Return the paths at which a value has `***` and the restored value has something else."""
+    found: list[tuple[str | int, ...]] = []
+    pending: list[tuple[tuple[str | int, ...], Any, Any]] = [((), value, restored)]
+    while pending:
+        keys, item, after = pending.pop()
+        if isinstance(item, dict | list):
+            entries = item.items() if isinstance(item, dict) else enumerate(item)
+            pending.extend(((*keys, key), inner, after[key]) for key, inner in entries)
+        elif item == REDACTED and after != REDACTED:
+            found.append(keys)
+    return found
+
+
 def mask_like_before(value: JsonValue, before: JsonValue, names: frozenset[str], seal: Callable[[str], str]) -> Any:
     """Return a copy of the value with these names encrypted; a `***` keeps the encrypted value of `before`."""
     if isinstance(value, dict):

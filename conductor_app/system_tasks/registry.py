@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from ..access.secrets import substitute_secrets
+from ..tasks.commands.claims import resolve_input, secret_places_of
 from ..tasks.store import ClaimedAttempt
 from ..utils import process_state
 from ..utils.process_state import Wiring
@@ -41,8 +41,8 @@ class BuiltInWorker:
         """Delete what the worker has stored for the attempt, whose result is accepted."""
 
     def inputs_of(self, attempt: ClaimedAttempt) -> dict[str, Any]:
-        """Return the input of an attempt, with the secrets resolved that the author of the step names."""
-        return substitute_secrets(attempt.input, attempt.task.step_state.get("secrets", ()))
+        """Return the input of an attempt, with the secrets resolved where the author of the step wrote them."""
+        return resolve_input(attempt, secret_places_of(attempt))
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Execute the work and return its result. An invalid input is a failed result, not an exception."""

@@ -3,8 +3,8 @@
 import pytest
 
 from conductor_app.access.models import AuditEntry, Secret, Variable
-from conductor_app.access.secrets import substitute_secrets
 from tests.page_text import html, page_text
+from tests.written_secrets import substitute_written
 
 VALUE = "s3cret value"
 ADD = "/admin/conductor/secret/add/"
@@ -19,7 +19,7 @@ def kept(operator):
 
 
 def test_an_entered_secret_reaches_the_tasks_that_name_it(kept):
-    assert substitute_secrets("${workflow.secrets.DB_1}", ["DB_1"]) == VALUE
+    assert substitute_written("${workflow.secrets.DB_1}", ["DB_1"]) == VALUE
     entry = AuditEntry.objects.exclude(object_type="user").get()
     assert (entry.actor, entry.action, entry.object_id, entry.reason) == ("olga", "create", "DB_1", "for the orders")
 

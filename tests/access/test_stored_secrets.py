@@ -7,12 +7,13 @@ from conductor_app.access import encryption
 from conductor_app.access import secrets as secret_cache
 from conductor_app.access.commands import secrets as secrets_and_variables
 from conductor_app.access.models import AuditEntry, Secret
-from conductor_app.access.secrets import redact, substitute_secrets
+from conductor_app.access.secrets import redact
 from conductor_app.access.variables import runtime_metadata
 from conductor_app.core.errors import Conflict, Forbidden, Invalid, NotFound
 from conductor_app.events.commands import webhooks
 from tests.runs.test_statements import Counted
 from tests.scenario import ACTOR
+from tests.written_secrets import substitute_written
 
 pytestmark = pytest.mark.django_db
 WHOLE = {"x": "${workflow.secrets.DB}"}
@@ -31,9 +32,9 @@ def put(name: str, value: str) -> None:
 def test_a_stored_secret_is_resolved_where_the_definition_names_it():
     put("DB", '{"user": "u", "password": "p4ssword"}')
 
-    assert substitute_secrets({"x": "${workflow.secrets.DB.password}"}, ["DB"]) == {"x": "p4ssword"}
-    assert substitute_secrets(WHOLE, ["OTHER"]) == {"x": None}
-    assert substitute_secrets(WHOLE, []) == WHOLE
+    assert substitute_written({"x": "${workflow.secrets.DB.password}"}, ["DB"]) == {"x": "p4ssword"}
+    assert substitute_written(WHOLE, ["OTHER"]) == {"x": None}
+    assert substitute_written(WHOLE, []) == WHOLE
 
 
 class InterruptedName(str):
@@ -75,7 +76,7 @@ def test_a_secret_that_was_read_before_its_change_is_not_cached_after_it(number)
 
 def test_a_definition_without_secrets_does_not_query_the_table():
     with Counted() as counted:
-        substitute_secrets(WHOLE, [])
+        substitute_written(WHOLE, [])
         redact(WHOLE, [])
         runtime_metadata([])
 
@@ -88,43 +89,43 @@ def test_several_secrets_take_one_statement_and_are_then_cached(clock):
 
     with Counted() as counted:
         for _ in range(3):
-            substitute_secrets(
+            substitute_written(
                 ["${workflow.secrets.A}", "${workflow.secrets.B}", "${workflow.secrets.C}"], ["A", "B", "C"]
             )
     assert counted.count == 1
     clock.advance(seconds=2)
     with Counted() as counted:
-        substitute_secrets(["${workflow.secrets.A}"], ["A"])
+        substitute_written(["${workflow.secrets.A}"], ["A"])
 
     assert counted.count == 1
 
 
 def test_a_change_by_another_process_is_noticed_within_seconds(clock):
     put("DB", "before")
-    assert substitute_secrets(WHOLE, ["DB"]) == {"x": "before"}
+    assert substitute_written(WHOLE, ["DB"]) == {"x": "before"}
 
     Secret.objects.update(sealed=encryption.encrypt("DB", "after"))
-    assert substitute_secrets(WHOLE, ["DB"]) == {"x": "before"}
+    assert substitute_written(WHOLE, ["DB"]) == {"x": "before"}
     clock.advance(seconds=2)
 
-    assert substitute_secrets(WHOLE, ["DB"]) == {"x": "after"}
+    assert substitute_written(WHOLE, ["DB"]) == {"x": "after"}
 
 
 def test_a_deleted_secret_is_not_resolved(clock):
     put("DB", "s3cret")
-    assert substitute_secrets(WHOLE, ["DB"]) == {"x": "s3cret"}
+    assert substitute_written(WHOLE, ["DB"]) == {"x": "s3cret"}
 
     secrets_and_variables.delete_secret("DB", ACTOR)
     clock.advance(seconds=2)
 
-    assert substitute_secrets(WHOLE, ["DB"]) == {"x": None}
+    assert substitute_written(WHOLE, ["DB"]) == {"x": None}
 
 
 def test_a_secret_of_the_environment_overrides_the_stored_one_and_is_read_only(monkeypatch):
     put("DB", "kept")
     monkeypatch.setenv("CONDUCTOR_SECRET_DB", "given")
 
-    assert substitute_secrets(WHOLE, ["DB"]) == {"x": "given"}
+    assert substitute_written(WHOLE, ["DB"]) == {"x": "given"}
     with pytest.raises(Conflict):
         secrets_and_variables.put_secret("DB", "other", ACTOR)
     with pytest.raises(Conflict):
@@ -145,7 +146,7 @@ def test_an_undecryptable_secret_counts_as_missing_and_is_logged_by_name(caplog,
     put("DB", "s3cret")
     settings.SECRET_KEY = "another one"
 
-    assert substitute_secrets(WHOLE, ["DB"]) == {"x": None}
+    assert substitute_written(WHOLE, ["DB"]) == {"x": None}
     assert "secret_unreadable" in caplog.text
     assert "s3cret" not in caplog.text
 

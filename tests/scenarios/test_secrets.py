@@ -7,11 +7,11 @@ from django.db import connection
 
 from conductor_app.access.commands import secrets as secrets_and_variables
 from conductor_app.access.models import Variable
-from conductor_app.access.secrets import substitute_secrets
 from conductor_app.core.commands.reports import Report
 from conductor_app.runs.models import Attempt, TaskLog
 from conductor_app.system_tasks.runner import run_built_in_workers
 from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.claims import resolve_input, secret_places_of
 from tests.builders import policy, set_variable, step
 from tests.recording_web_server import json_answer, running_web_server
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
@@ -25,7 +25,7 @@ def a_secret(monkeypatch):
 def handed_to(scenario: Scenario, name: str) -> dict:
     worker = scenario.worker(name)
     worker.polls()
-    return substitute_secrets(worker.held.input, worker.held.task.step_state.get("secrets", ()))
+    return resolve_input(worker.held, secret_places_of(worker.held))
 
 
 def test_a_secret_named_in_the_definition_is_resolved_at_dispatch(clock):

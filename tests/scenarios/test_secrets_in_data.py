@@ -2,8 +2,7 @@
 
 import pytest
 
-from conductor_app.access.secrets import substitute_secrets
-from conductor_app.runs.models import Attempt
+from conductor_app.tasks.commands.claims import claim_tasks, resolve_input, secret_places_of
 from tests.builders import step
 from tests.scenario import Scenario
 
@@ -29,8 +28,8 @@ def secret(monkeypatch):
 
 def dispatched_input() -> dict:
     """Return the input of the leaking task as its worker receives it."""
-    attempt = Attempt.objects.select_related("task").get(task__ref="leak")
-    return substitute_secrets(attempt.input, attempt.task.step_state.get("secrets", ()))
+    [attempt] = claim_tasks("leak", wait_ms=0)
+    return resolve_input(attempt, secret_places_of(attempt))
 
 
 def sub_workflow(definition) -> dict:

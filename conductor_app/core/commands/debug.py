@@ -18,9 +18,11 @@ from ..breakpoints import (
 from ..decision_context import Command, DecisionContext, conductor_task_type
 from ..effects import Effect, UpdateRun, apply_effects
 from ..errors import Conflict, Forbidden, Invalid, NotAllowedInState, NotFound, StepRefused
-from ..masking import masked_names, restore_named
+from ..masking import masked_names, restore_named, restored_paths
+from ..receivers import refuse_new_receiver
 from ..rules.advance import continue_task
 from ..rules.finish import end_run
+from ..secret_places import SECRET_PLACES, kept_places, places_of
 from ..snapshot import Run, Task
 from ..states import PAUSED
 from ..step_types.base import require_named_objects
@@ -149,9 +151,13 @@ class ContinueFromStop:
         if self.input is not None:
             if place not in (BEFORE, FAILURE):
                 raise Invalid("The input can be changed before a step, and after a failure for its next attempt.")
-            given = restore_named(dict(self.input), ctx.attempt_payload(task, "input") or {}, masked)
+            before = ctx.attempt_payload(task, "input") or {}
+            given = restore_named(dict(self.input), before, masked)
             _require_uses(task, given, ctx)
-            step_state["input"] = given
+            places = kept_places(places_of(task, before), before, given)
+            kept = [*(tuple(keys) for keys, _ in places), *restored_paths(self.input, given)]
+            refuse_new_receiver(task.step, before, given, kept)
+            step_state |= {"input": given, **({SECRET_PLACES: places} if task.step.secrets else {})}
             facts |= {"input": given} if place == BEFORE else {}
         if self.output is not None:
             if place in (BEFORE, FAILURE):

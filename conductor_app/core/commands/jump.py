@@ -19,7 +19,9 @@ from ..definition import (
 from ..document.reading import INPUT_OVERRIDE_KEY, override_inputs
 from ..effects import CreateTask, Effect, ResolveTask, SendMessage, TransitionAttempt, UpdateTask, apply_effects
 from ..errors import Busy, Conflict, Invalid, NotAllowedInState, NotFound, StepRefused
+from ..masking import masked_names
 from ..primitives import fast_replace
+from ..receivers import refuse_redirected_step
 from ..rules.advance import assign_branch
 from ..snapshot import CONTROL_REMOVED, Run, Task
 from ..states import COMPLETED, RUNNING, SKIPPED
@@ -195,9 +197,11 @@ class JumpBuilder:
 
         Raises:
             Conflict: when control has already reached it.
+            Invalid: when its secrets would go to another receiver.
         """
         if (reached := self.task(self.target)) is not None:
             raise Conflict(f"Control has already reached {reached.key}. A jump can only go forward.")
+        refuse_redirected_step(self.step(self.target), given, has_masked=bool(masked_names(self.run.definition)))
         step = override_inputs(self.step(self.target), given)
         self._enter_container_step(step)
         if given and (task := self.task(self.target)):

@@ -7,10 +7,10 @@ from typing import Any
 from ..data_requests import DataRequired, WholeRun
 from ..decision_context import Command, DecisionContext
 from ..definition import Definition, Key, Step, structure_of
-from ..effects import DeleteTasks, Effect, OpenAttempt, ResolveTask, SendMessage, SetVariables, TransitionRun, UpdateRun
+from ..effects import DeleteTasks, Effect, ResolveTask, SendMessage, SetVariables, TransitionRun, UpdateRun
 from ..errors import Conflict, NotAllowedInState, NotFound
 from ..rules.advance import pending_entries
-from ..rules.failures import next_attempt, reopen_attempt
+from ..rules.failures import next_attempt, open_attempt, reopen_attempt
 from ..rules.finish import is_failure_handled
 from ..snapshot import NEVER, Run, Task
 from ..states import CANCELED, COMPLETED, FAILED, RUN, TIMED_OUT
@@ -207,7 +207,7 @@ def _retry_tasks(
         if child_of is not None and task.attempt.status == CANCELED:
             yield from reopen_attempt(task, ctx, now)
         else:
-            yield OpenAttempt(task.key, next_attempt(task, ctx, now, delay=0, first_at=now))
+            yield open_attempt(task, next_attempt(task, ctx, now, delay=0, first_at=now), ctx)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,10 @@ from ..definition import Key
 from ..effects import CreateTask, Effect, TransitionRun, apply_effects
 from ..errors import Invalid, NotAllowedInState
 from ..primitives import fast_replace
+from ..receivers import refuse_new_receiver
 from ..rules.advance import enter_step, enter_together, pending_entries
 from ..rules.finish import is_failure_handled
+from ..secret_places import SECRET_PLACES, Keys, Place, kept_places, places_of
 from ..snapshot import Identity, Run, Task
 from ..step_types import step_type_of
 from .reopen import (
@@ -47,7 +49,8 @@ class Rerun:
     """Command that reruns a run.
 
     `key`: the task to rerun from, None for the start. Fields that are None stay unchanged. `attempt`: the attempt that
-    the caller named; later attempts are deleted. `asked`: if the task was found in a child run, the run that the
+    the caller named; later attempts are deleted. `restored`: the paths of the masked values that `task_input` keeps of
+    that attempt. `asked`: if the task was found in a child run, the run that the
     operator named and the new facts for that run.
     """
 
@@ -57,6 +60,7 @@ class Rerun:
     input: dict[str, Any] | None = None
     correlation_id: str | None = None
     asked: dict[str, Any] = field(default_factory=dict)
+    restored: Collection[Keys] = ()
 
     def __call__(self, run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if run.is_open:
@@ -87,8 +91,27 @@ class Rerun:
         effects += reopen_tasks(after, plan.waiting, DecisionContext(after, ctx.data), now, resumes=True)
         yield from effects
         given = {} if self.task_input is None else {key: self.task_input}
+        places = self._kept_places(run.tasks[key], ctx)
         after = fast_replace(apply_effects(run, effects), identities=identities)
-        yield from _reenter_steps(run, after, plan.again, DecisionContext(after, ctx.data, given), now)
+        seen = DecisionContext(after, ctx.data, given)
+        for effect in _reenter_steps(run, after, plan.again, seen, now):
+            yield _apply_input_override(effect, seen, places)
+
+    def _kept_places(self, task: Task, ctx: DecisionContext) -> list[Place]:
+        """Return the places in the new input of the task at which its secrets stay.
+
+        Raises:
+            Invalid: when secrets or masked values would go to another receiver.
+        """
+        if self.task_input is None or not (task.step.secrets or self.restored):
+            return []
+        newest = ctx.attempt_payload(task, "input")
+        places = kept_places(places_of(task, newest), newest, self.task_input)
+        refuse_new_receiver(task.step, newest, self.task_input, [tuple(keys) for keys, _ in places])
+        if self.restored:
+            named = ctx.input_of_attempt(task.key, self.attempt.id) if self.attempt else newest
+            refuse_new_receiver(task.step, named, self.task_input, self.restored)
+        return places
 
 
 def _task_identity(task: Task) -> Identity:
@@ -178,7 +201,7 @@ def _reenter_steps(run: Run, after: Run, keys: Collection[Key], ctx: DecisionCon
     effects = enter_together(
         partial(enter_step, key, _entry_source(task, sources.get(key), after), ctx, now) for key, task in old.items()
     )
-    yield from (_apply_input_override(effect, ctx) for effect in effects)
+    yield from effects
 
 
 def _entry_source(task: Task, source: Task | None, after: Run) -> Task | None:
@@ -191,8 +214,13 @@ def _entry_source(task: Task, source: Task | None, after: Run) -> Task | None:
     )
 
 
-def _apply_input_override(effect: Effect, ctx: DecisionContext) -> Effect:
+def _apply_input_override(effect: Effect, ctx: DecisionContext, places: list[Place]) -> Effect:
     """Store an input that an operator set in the step state, so that later attempts use it as well."""
     if isinstance(effect, CreateTask) and (given := ctx.given.get(effect.task.key)) is not None:
-        return CreateTask(fast_replace(effect.task, step_state={**effect.task.step_state, "input": given}))
+        state = {
+            **effect.task.step_state,
+            "input": given,
+            **({SECRET_PLACES: places} if effect.task.step.secrets else {}),
+        }
+        return CreateTask(fast_replace(effect.task, step_state=state))
     return effect

@@ -17,8 +17,10 @@ from .templates import (
     check_template,
     expression_roots,
     needed_references,
+    parse_template,
     resolve_secrets,
     resolve_template,
+    secret_ranges_of_text,
     trace_expressions,
 )
 
@@ -75,10 +77,12 @@ __all__ = [
     "field_text",
     "java_text",
     "needed_references",
+    "parse_template",
     "quote_value",
     "resolve_secrets",
     "resolve_template",
     "script_names",
+    "secret_ranges_of_text",
     "trace_expressions",
     "without_texts",
 ]

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
@@ -146,6 +146,11 @@ class Expression:
         except TextTooLong:
             return UnreadableReference(self.source, f"a path may have {MAX_PATH_LENGTH:,} characters at most")
 
+    @property
+    def names_secret(self) -> bool:
+        """Return True if it is written as a secret, and not put together from data."""
+        return isinstance(self.reference, SecretReference)
+
     def value(self, scope: Scope) -> Any:
         """Return the value with its type."""
         if self.reference:
@@ -203,6 +208,23 @@ class Template:
         text = "".join(pieces)
         # A single expression is no finished text: Conductor hands its value on untouched.
         return text if self._whole is not None else text.replace("$${", "${")
+
+    @property
+    def secrets(self) -> list[str]:
+        """Return the expressions that name secrets, as written."""
+        return [part.source for part in self.parts if isinstance(part, Expression) and part.names_secret]
+
+    def secret_ranges(self, scope: Scope) -> tuple[str, list[list[int]]]:
+        """Return the text with every expression inserted, and where it has the expressions that name secrets."""
+        before, ranges = "", []
+        for part in self.parts:
+            piece = part if isinstance(part, str) else part.text(scope)
+            if isinstance(part, Expression) and part.names_secret:
+                # `$` before the expression may belong to `$${`, which the text has unescaped.
+                start = len(f"{before}${{".replace("$${", "${")) - 2
+                ranges.append([start, start + len(piece)])
+            before += piece
+        return (before if self._whole is not None else before.replace("$${", "${")), ranges
 
     def __iter__(self) -> Iterator[Expression]:
         """Yield every expression of the template, inner ones first."""
@@ -338,32 +360,36 @@ def _trace_expression(parameter: str, expression: Expression, scope: Scope) -> P
 _SECRET_CANDIDATE = re.compile(r"(?<!\$)\$\{([^{}]*)\}")
 
 
-def resolve_secrets(value: Any, secret: Callable[[str], str | None]) -> Any:
-    """Return the value with every `${workflow.secrets.NAME[.path]}` replaced.
+def secret_ranges_of_text(text: str) -> list[list[int]]:
+    """Return where a text has expressions that name secrets, whoever wrote them."""
+    return [list(found.span()) for found in _SECRET_CANDIDATE.finditer(text) if is_secret_expression(found[0])]
 
-    A missing secret becomes null, or "" within a text.
+
+def is_secret_expression(text: str) -> bool:
+    """Return True if the text is an expression that names a secret, and nothing else."""
+    return text[:2] == "${" and text[-1:] == "}" and isinstance(parse_reference(text[2:-1]), SecretReference)
+
+
+def resolve_secrets(text: str, ranges: Iterable[Sequence[int]], secret: Callable[[str], str | None]) -> Any:
+    """Return the text with the secrets resolved that it names in these ranges.
+
+    A text that is one expression becomes the value itself. A missing secret becomes null, or "" within a text.
     """
-    return replace_texts(value, lambda text: _replace_secrets(text, secret))
+    pieces, done = [], 0
+    for start, end in ranges:
+        if not is_secret_expression(text[start:end]):
+            continue
+        value = _read_secret(parse_reference(text[start + 2 : end - 1]), secret)
+        if end - start == len(text):
+            return value
+        pieces += [text[done:start], "" if value is None else java_text(value)]
+        done = end
+    return "".join([*pieces, text[done:]])
 
 
-def _replace_secrets(text: str, secret: Callable[[str], str | None]) -> Any:
-    if "secrets" not in text:
-        return text
-    whole = _SECRET_CANDIDATE.fullmatch(text)
-    if whole and isinstance(reference := parse_reference(whole[1]), SecretReference):
-        return _read_secret(reference, secret)
-    return _SECRET_CANDIDATE.sub(lambda found: _splice(found, secret), text)
-
-
-def _splice(found: re.Match[str], secret: Callable[[str], str | None]) -> str:
-    reference = parse_reference(found[1])
+def _read_secret(reference: Reference, secret: Callable[[str], str | None]) -> Any:
     if not isinstance(reference, SecretReference):
-        return found[0]
-    value = _read_secret(reference, secret)
-    return "" if value is None else java_text(value)
-
-
-def _read_secret(reference: SecretReference, secret: Callable[[str], str | None]) -> Any:
+        return None
     stored = secret(reference.name) if reference.name else None
     if stored is None or reference.is_whole:
         return stored

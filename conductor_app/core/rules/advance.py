@@ -214,7 +214,7 @@ def _queued_task(step: Step, key: Key, ctx: DecisionContext, now: int) -> Task |
     if not kind.is_queued:
         return None
     try:
-        effects = _validate_inputs(list(kind.enter(step, key, ctx, now)), ctx.run, ctx, now)
+        effects = _validate_inputs(list(enter(step, key, ctx, now)), ctx.run, ctx, now)
     except StepRefused:
         return None
     [first, *others] = effects

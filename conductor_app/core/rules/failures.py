@@ -9,6 +9,7 @@ from ..definition import ALERT_ONLY, RETRY, Key
 from ..effects import Effect, OpenAttempt, ResolveTask, SendMessage, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
 from ..primitives import fast_replace, stable_fraction
+from ..secret_places import SECRET_PLACES, find_places, kept_places, merge_places, places_of
 from ..snapshot import FORMER_WORKERS, NEVER, UNKNOWN, Attempt, Run, Task
 from ..states import CANCELED, EXPIRED, FAILED, PAUSED, PENDING
 from ..step_types import step_type_of
@@ -43,7 +44,17 @@ def schedule_retry(task: Task, ctx: DecisionContext, now: int) -> OpenAttempt:
     policy = task.step.policy
     delay = delay_seconds(policy, task.tries)
     jitter = jitter_ms(policy, stable_fraction(ctx.run.id, task.attempt.id))
-    return OpenAttempt(task.key, next_attempt(task, ctx, now, delay, jitter))
+    return open_attempt(task, next_attempt(task, ctx, now, delay, jitter), ctx)
+
+
+def open_attempt(task: Task, attempt: Attempt, ctx: DecisionContext) -> OpenAttempt:
+    """Return the effect that opens the next attempt of a task, with the places of the secrets in its input."""
+    if not task.step.secrets or not attempt.queue or ctx.input_override(task.key) is not None:
+        return OpenAttempt(task.key, attempt)
+    before = ctx.attempt_payload(task, "input")
+    fresh = find_places(task.step, attempt.input, ctx.at(task.step, task.key, task), attempt.id)
+    kept = kept_places(places_of(task, before), before, attempt.input)
+    return OpenAttempt(task.key, attempt, {SECRET_PLACES: merge_places(fresh, kept)})
 
 
 def next_attempt(
@@ -97,7 +108,7 @@ def reopen_attempt(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effec
         yield UpdateTask(
             task.key, {"step_state": {**task.step_state, FORMER_WORKERS: {last.id: list(task.all_workers)}}}
         )
-    yield OpenAttempt(task.key, fast_replace(again, seq=last.seq, previous_id=last.previous_id, reason=""))
+    yield open_attempt(task, fast_replace(again, seq=last.seq, previous_id=last.previous_id, reason=""), ctx)
 
 
 def _evaluate_inputs(task: Task, ctx: DecisionContext, id: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ..decision_context import DecisionContext
 from ..definition import DEFAULT_TYPE, STEP_STRUCTURES, Key, Step
 from ..effects import Effect
+from ..secret_places import mark_secrets
 from ..snapshot import Task
 from .ai import (
     AiTask,
@@ -49,7 +50,8 @@ def enter(step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effe
         StepRefused: when the step cannot be executed.
     """
     executed = step_type_of(step.type).as_executed(step, key, ctx, now)
-    return step_type_of(executed.type).enter(executed, key, ctx, now)
+    effects = step_type_of(executed.type).enter(executed, key, ctx, now)
+    return mark_secrets(effects, ctx) if executed.secrets else effects
 
 
 def run_ending(task: Task) -> RunEnding | None:

@@ -19,6 +19,7 @@ class AiTask(BuiltIn):
     icon = "ai"
     is_isolated = False
     naming_inputs = (*INTEGRATION_INPUTS, *MODEL_INPUTS.values())
+    receiving_inputs = (*naming_inputs, "mcpServer", "method", "index", "namespace")
     needed_inputs: ClassVar[tuple[str, ...]] = ()
     """Inputs of which each is required."""
     policy_defaults = {"retryCount": 3, "retryDelaySeconds": 2, "retryLogic": "LINEAR_BACKOFF"}

@@ -15,6 +15,7 @@ from ..expressions import field_text, quote_value
 from ..expressions.json_text import expression_texts
 from ..primitives import JsonValue, derived_id
 from ..schemas import schema_violation
+from ..secret_places import has_written_secrets_only
 from ..snapshot import Task
 from .base import StepType, claim_key, completed_task, engine_held_task, resolve_inputs, whole_number
 
@@ -25,6 +26,7 @@ class SubWorkflow(StepType):
     """Starts a child run and ends as that run ends (execution §8.10)."""
 
     type = "SUB_WORKFLOW"
+    receiving_inputs = ("subWorkflowName", "subWorkflowVersion", "subWorkflowDefinition")
     icon = "workflow"
     required_fields = ("subWorkflowParam",)
     is_forked_by_type = True
@@ -170,6 +172,7 @@ class StartWorkflow(StepType):
     """Completes as soon as the other run is created (execution §8.11)."""
 
     type = "START_WORKFLOW"
+    receiving_inputs = ("name", "version", "workflowDef")
     icon = "start"
     output_members = {"workflowId": None}
     is_forked_by_type = True
@@ -197,11 +200,12 @@ class StartWorkflow(StepType):
                 "START_WORKFLOW requires an input 'startWorkflow' with the name of the workflow to start."
             )
         # The request may contain data. The author of the step has named only the step's own secrets.
+        is_authored = ctx.input_override(key) is None and has_written_secrets_only(step.inputs, inputs)
         written_name = next(self.named_workflows({"inputParameters": step.inputs}), None)
         definition = definition_of(
             {**request, "workflowDefinition": request.get("workflowDef")},
             ctx,
-            step.secrets,
+            step.secrets if is_authored else frozenset(),
             written_name=written_name if step.is_authored and not step.is_named_by_input else None,
             field="startWorkflow",
         )

@@ -67,6 +67,7 @@ class EventStep(StepType):
     """
 
     type = "EVENT"
+    receiving_inputs = ("sink",)
     icon = "event"
     required_fields = ("sink",)
     is_built_in = True
@@ -100,6 +101,7 @@ class HttpStep(BuiltIn):
     """Executed by a built-in worker."""
 
     type = "HTTP"
+    receiving_inputs = ("uri",)
     icon = "http"
     required_inputs = ("http_request", "uri", "method")
     output_members = {"response": RESPONSE}
@@ -109,6 +111,7 @@ class HttpPollStep(BuiltIn):
     """Executed by a built-in worker."""
 
     type = "HTTP_POLL"
+    receiving_inputs = ("uri", "terminationCondition")
     icon = "http"
     required_inputs = ("http_request", "uri", "method")
     output_members = {"response": RESPONSE}
@@ -118,6 +121,7 @@ class JdbcStep(BuiltIn):
     """Executed by a built-in worker."""
 
     type = "JDBC"
+    receiving_inputs = ("connectionId", "integrationName", "statement")
     icon = "database"
     required_inputs = ("statement",)
     naming_inputs = ("connectionId", "integrationName")
@@ -132,6 +136,7 @@ class KafkaPublishStep(BuiltIn):
     """Executed by a built-in worker."""
 
     type = "KAFKA_PUBLISH"
+    receiving_inputs = ("topic", "bootStrapServers")
     icon = "event"
     required_inputs = ("kafka_request",)
 
@@ -140,6 +145,7 @@ class Inline(StepType):
     """Completes at once, with the value as `result` (execution §8.17)."""
 
     type = "INLINE"
+    receiving_inputs = ("expression", "evaluatorType")
     icon = "code"
     output_members = {"result": None, "error": None}
     script_field = "inputParameters.expression"
@@ -159,6 +165,7 @@ class Lambda(StepType):
     """Completes at once, with the return value as `result`; a script that fails has no output (execution §8.18)."""
 
     type = "LAMBDA"
+    receiving_inputs = ("scriptExpression",)
     icon = "code"
     output_members = {"result": None, "error": None}
     script_field = "inputParameters.scriptExpression"
@@ -182,6 +189,7 @@ class JsonJqTransform(StepType):
     """Completes at once, with the first value as `result` and all values as `resultList` (execution §8.19)."""
 
     type = "JSON_JQ_TRANSFORM"
+    receiving_inputs = ("queryExpression",)
     icon = "code"
     required_inputs = ("queryExpression",)
     output_members = {"result": None, "resultList": None, "error": None}

@@ -18,11 +18,14 @@ from ...core.decide import no_command
 from ...core.decision_context import Command
 from ...core.definition import Definition, Key
 from ...core.errors import AlreadyResolved, Conflict, Invalid, NotFound, RequestRefused
-from ...core.masking import REDACTED, restore_masked
+from ...core.masking import REDACTED, restore_masked, restored_paths
+from ...core.receivers import path_text, receiver_from_data
+from ...core.secret_places import Keys
 from ...core.states import RUN
 from ...core.step_types.sub_workflows import SubWorkflow
 from ...db.fields import dumps
 from ...definitions import resolved_definitions
+from ...definitions.store import load_definition
 from ...payloads import commands as payload_storage
 from ...payloads.commands import refuse_large
 from ...settings import conf
@@ -163,13 +166,13 @@ def rerun_command(
     refuse_large(input, conf.workflow_payload_max_bytes)
     path = _runs_down_to(_find_run(run_id), attempt_id) if attempt_id else [run_id]
     _refuse_open(path)
-    task_input = _restore_masked_input(task_input, attempt_id, payload_storage.load_stored_task_input)
-    input = _restore_masked_input(input, run_id, payload_storage.load_stored_input)
+    task_input, restored = _restore_masked_input(task_input, attempt_id, payload_storage.load_stored_task_input)
+    input = _restore_run_input(input, run_id)
     key, attempt = locate_attempt(attempt_id) if attempt_id else (None, None)
     if path[-1] == run_id:
-        return run_id, commands.Rerun(key, attempt, task_input, input=input, correlation_id=correlation_id)
+        return run_id, commands.Rerun(key, attempt, task_input, input, correlation_id, restored=restored)
     asked = {"run": run_id, "input": input, "correlation_id": correlation_id}
-    return path[-1], commands.Rerun(key, attempt, task_input, asked=asked)
+    return path[-1], commands.Rerun(key, attempt, task_input, asked=asked, restored=restored)
 
 
 def _find_run(run_id: str) -> Run:
@@ -191,11 +194,30 @@ def _refuse_open(path: list[str]) -> None:
 
 def _restore_masked_input(
     given: dict[str, Any] | None, id: str, load_stored: Callable[[str], Any]
-) -> dict[str, Any] | None:
-    """Return a new input in which each `***` of a masked value is replaced by the stored value."""
+) -> tuple[dict[str, Any] | None, list[Keys]]:
+    """Return a new input in which each `***` of a masked value is replaced by the stored value, and their paths."""
     if given is None or not id or f'"{REDACTED}"' not in (dumps(given) or ""):
-        return given
-    return decrypt_masked(restore_masked(given, load_stored(id)))
+        return given, []
+    restored = restore_masked(given, load_stored(id))
+    return decrypt_masked(restored), restored_paths(given, restored)
+
+
+def _restore_run_input(given: dict[str, Any] | None, run_id: str) -> dict[str, Any] | None:
+    """Return a new input of a run in which each `***` of a masked value is replaced by the stored value.
+
+    Raises:
+        Invalid: when another part is changed, and a step takes an address from data of the run.
+    """
+    input, restored = _restore_masked_input(given, run_id, payload_storage.load_stored_input)
+    if not restored or input == decrypt_masked(payload_storage.load_stored_input(run_id)):
+        return input
+    definition = load_definition(_find_run(run_id).resolved_definition_id)
+    if ref := receiver_from_data(definition.document.get("tasks")):
+        raise Invalid(
+            f"The receiver of step {ref} depends on data. The masked value at `{path_text(restored[0])}` is kept in an "
+            "unchanged input only. Send a value of your own for it, or leave the input as it was."
+        )
+    return input
 
 
 def locate_attempt(attempt_id: str) -> tuple[Key, commands.EarlierAttempt]:

@@ -84,6 +84,10 @@ class DefinitionDocuments:
         self.steps = steps_within(normalized["tasks"])
         self.workflow = StepDocument(normalized)
 
+    def step_document(self, ref: str) -> Document:
+        """Return the document of a step; empty if there is none."""
+        return (self.steps[ref].document if ref in self.steps else None) or {}
+
 
 @lru_cache(maxsize=500)
 def definition_documents(resolved_definition_id: str) -> DefinitionDocuments:

@@ -7,7 +7,6 @@ from typing import Any
 import orjson
 from django.http import HttpResponse
 
-from ...access.secrets import substitute_secrets
 from ...access.variables import runtime_metadata
 from ...core.commands.reports import Report
 from ...core.document.fields import (
@@ -27,12 +26,12 @@ from ...core.document.fields import (
     seconds,
 )
 from ...core.errors import MAX_ATTEMPT_REASON_LENGTH, Invalid, shorten_reason
-from ...core.expressions.json_text import expression_texts as texts_in
 from ...runs.documents.tasks import Row, column_values, dynamic_branches, run_facts_of, step_of, task_fields
 from ...utils import clock
 from ...web.api.documents import LONG, fields_of_type
 from ...web.api.operations import Json, NoContent
 from ...web.api.requests import read_request
+from ..commands.claims import resolve_input, secret_places_of
 from ..store import ClaimedAttempt
 
 OUTCOME_BY_STATUS = {
@@ -122,10 +121,8 @@ def parse_outcome(status: str) -> str:
 def claimed_task_document(attempt: ClaimedAttempt) -> dict[str, Any]:
     """Return a Task for its worker, with the values of its secrets. No other document has them."""
     task, definition = wire_claimed_task(attempt)
-    if "workflow.secrets" in attempt.input_text:
-        input = attempt.input
-        if any("workflow.secrets" in each for each in texts_in(input)):
-            task["inputData"] = substitute_secrets(input, attempt.task.step_state.get("secrets", ()))
+    if places := secret_places_of(attempt):
+        task["inputData"] = resolve_input(attempt, places)
     if names := definition.get("runtimeMetadata"):
         task["runtimeMetadata"] = runtime_metadata(names)
     return task

@@ -12,11 +12,11 @@ from conductor_app.core.expressions import (
     expression_roots,
     java_text,
     needed_references,
-    resolve_secrets,
     resolve_template,
     trace_expressions,
 )
 from conductor_app.core.expressions.json_text import json_text
+from conductor_app.core.secret_places import resolve_places, restore_places
 from tests.hypothesis_profile import property_settings
 
 FRAGMENTS = [
@@ -40,7 +40,7 @@ def test_resolve_never_raises(template, document):
     trace_expressions(template, scope)
     check_template(template)
     assert expression_roots(template) == {root for root, _ in needed_references(template)}
-    resolve_secrets(template, lambda name: java_text(document))
+    resolve_places(document, restore_places(template, document, document), lambda name: java_text(document))
 
 
 @given(path=texts, document=documents)

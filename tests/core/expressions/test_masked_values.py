@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.expressions import resolve_secrets
+from conductor_app.core.secret_places import resolve_places, restore_places
 
 SECRETS = {"TOKEN": "s3cret", "DB": '{"user": "u", "ports": [1, 2]}', "TEXT": "{not json", "DEEP": "[" * 100_000}
 
@@ -27,9 +27,12 @@ SECRETS = {"TOKEN": "s3cret", "DB": '{"user": "u", "ports": [1, 2]}', "TEXT": "{
         ({"h": ["${workflow.secrets.TOKEN}", 1, "${x}"]}, {"h": ["s3cret", 1, "${x}"]}),
     ],
 )
-def test_secrets_are_resolved_and_other_values_stay(stored, resolved):
-    assert resolve_secrets(stored, SECRETS.get) == resolved
+def test_secrets_are_resolved_where_they_are_written_and_other_values_stay(stored, resolved):
+    assert resolve_places(stored, restore_places(stored, {}, stored), SECRETS.get) == resolved
 
 
 def test_a_secret_is_not_expanded_itself():
-    assert resolve_secrets("> ${workflow.secrets.A}", {"A": "${workflow.secrets.A}"}.get) == "> ${workflow.secrets.A}"
+    written = "> ${workflow.secrets.A}"
+    places = restore_places(written, {}, written)
+
+    assert resolve_places(written, places, {"A": "${workflow.secrets.A}"}.get) == "> ${workflow.secrets.A}"
