@@ -1,9 +1,9 @@
-"""Permissions to use objects in definitions, tags that grants name, and the protection against escalation.
+"""Permissions to start workflows and to control runs, tags that grants name, and the protection against escalation.
 
 Actors give only what they have. A grant on a tag applies to all objects that have the tag.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from django.apps import apps
@@ -11,8 +11,6 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.db.models import Q, QuerySet
 
-from ..core.data_requests import PUBLIC_VARIABLES
-from ..core.document.reading import EVERY_VARIABLE, uses_of
 from ..core.errors import Forbidden, Invalid
 from ..runs.models import Run
 from .audit import announce_access_change
@@ -35,12 +33,9 @@ from .permissions import (
     INTEGRATION_PROVIDER,
     NO_PATTERNS,
     PROMPT,
-    READ,
-    SECRET,
     TAG,
     TASK_DEF,
     UPDATE,
-    VARIABLE,
     WORKFLOW,
     WORKFLOW_DEF,
     PermissionSet,
@@ -53,17 +48,6 @@ from .permissions import (
 
 MODEL_BY_TARGET_TYPE = {WORKFLOW_DEF: "WorkflowDefinition", TASK_DEF: "TaskDefinition", PROMPT: "Prompt"}
 """The table of each target type, by name: the slices of these tables import this module."""
-USE_ACCESSES: dict[str, tuple[str, ...]] = {
-    # EXECUTE permits the use of a secret without permission to read it.
-    SECRET: (EXECUTE, READ),
-    VARIABLE: (EXECUTE, READ),
-    INTEGRATION: (EXECUTE,),
-    INTEGRATION_PROVIDER: (EXECUTE,),
-    PROMPT: (EXECUTE, READ),
-    # Who may change a workflow determines what it does anyway.
-    WORKFLOW_DEF: (EXECUTE, UPDATE),
-}
-"""The accesses of which one permits the use of an object, by its target type."""
 _CONTROL_RIGHTS = ((EXECUTE, WORKFLOW_DEF), (UPDATE, WORKFLOW), (EXECUTE, TASK_DEF))
 
 
@@ -101,60 +85,17 @@ def require_debug() -> None:
         raise missing_permission_error(actor, [(EXECUTE, DEBUG)], {})
 
 
-def require_uses(document: Mapping[str, Any]) -> None:
-    """Check that the current actor may use every object that a definition names.
-
-    Raises:
-        Forbidden: when a permission is missing; the message names it.
-    """
-    actor = current_actor()
-    if actor is None or actor.permissions.is_admin:
-        return
-    for target_type, name in sorted(uses_of(document)):
-        if refusal := use_refusal(actor, target_type, name):
-            raise Forbidden(f"The definition uses {target_type} '{name[:200]}'. {refusal}", code="FORBIDDEN")
-
-
-def use_refusal(actor: Actor, target_type: str, name: str) -> str:
-    """Return why the actor may not use an object, or an empty text."""
-    target, rights = {target_type: name}, _use_rights(target_type, name)
+def starter_refusal(user_id: int, target_type: str, name: str) -> str:
+    """Return why the starter of a run may not use an object that data names, or an empty text."""
+    if target_type == PROMPT and not _rows_named(PROMPT, name).exists():
+        # The step uses the text itself if there is no prompt of that name.
+        return ""
+    actor, target, rights = actor_of_user(user_id), {target_type: name}, [(EXECUTE, target_type)]
     if target_type == INTEGRATION and ":" in name:
         # A model: the permission on its integration is sufficient.
         target[INTEGRATION_PROVIDER] = name.partition(":")[0]
-        rights = ((EXECUTE, INTEGRATION_PROVIDER), *rights)
-    if target_type == VARIABLE and name in (EVERY_VARIABLE, *PUBLIC_VARIABLES):
-        is_permitted = name != EVERY_VARIABLE or actor.permissions.allows_all(*rights)
-    elif target_type == PROMPT and not _rows_named(PROMPT, name).exists():
-        # The step uses the text itself if there is no prompt of that name.
-        is_permitted = True
-    else:
-        is_permitted = is_allowed(actor, rights, target)
-    return "" if is_permitted else missing_permission_error(actor, rights, target).message
-
-
-def _use_rights(target_type: str, name: str) -> tuple[Right, ...]:
-    rights = tuple((access, target_type) for access in USE_ACCESSES[target_type])
-    # A workflow that does not exist yet is used by the definition that is saved first.
-    if target_type == WORKFLOW_DEF and not _rows_named(WORKFLOW_DEF, name).exists():
-        return (*rights, (CREATE, WORKFLOW_DEF))
-    return rights
-
-
-def starter_refusal(user_id: int, target_type: str, name: str) -> str:
-    """Return why the starter of a run may not use an object that data names, or an empty text."""
-    actor = actor_of_user(user_id)
-    if target_type == WORKFLOW_DEF:
-        # The run starts the workflow itself, so the permission to change it is not sufficient.
-        right = ((EXECUTE, WORKFLOW_DEF),)
-        is_permitted = is_allowed(actor, right, {WORKFLOW_DEF: name})
-        return "" if is_permitted else missing_permission_error(actor, right, {WORKFLOW_DEF: name}).message
-    return use_refusal(actor, target_type, name)
-
-
-def readable_variables(user_id: int, variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment values that a user may use."""
-    actor = actor_of_user(user_id)
-    return {name: value for name, value in variables.items() if not use_refusal(actor, VARIABLE, name)}
+        rights.insert(0, (EXECUTE, INTEGRATION_PROVIDER))
+    return "" if is_allowed(actor, rights, target) else missing_permission_error(actor, rights, target).message
 
 
 def require_starts(names: Iterable[str]) -> None:
@@ -173,7 +114,7 @@ def require_starts(names: Iterable[str]) -> None:
 
 
 def require_inline_definition(document: Any) -> None:
-    """Check that the current actor may save a definition of this name, and use what it names.
+    """Check that the current actor may save a definition of this name.
 
     `document`: as received; an invalid one is refused when it is read.
 
@@ -190,7 +131,6 @@ def require_inline_definition(document: Any) -> None:
         return
     rights = ((CREATE, WORKFLOW_DEF), (UPDATE, WORKFLOW_DEF))
     require_permission(actor, rights, [{WORKFLOW_DEF: name if isinstance(name, str) else ""}])
-    require_uses(document)
 
 
 def may_control_run(run_id: str, task_type: str = "") -> bool:

@@ -236,12 +236,7 @@ class ActiveDomains(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class Environment(DataRequest):
-    """The environment values that definitions may use, by name (execution §9.2).
-
-    `readable_by`: the user whose permissions limit them, 0 for no limit.
-    """
-
-    readable_by: int = 0
+    """The environment values by name (execution §9.2). Every run may read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,17 +259,16 @@ class RateLimitReached(DataRequest):
 
 
 WORKFLOW_TARGET, CONNECTION_TARGET = "WORKFLOW_DEF", "INTEGRATION"
-SECRET_TARGET, VARIABLE_TARGET = "SECRET_NAME", "ENV_VARIABLE"
-"""The target types of permissions on workflows, databases, secrets and environment values."""
+"""The target types of permissions on workflows and databases."""
 PUBLIC_VARIABLES = ("NETFLIX_ENV", "NETFLIX_STACK")
-"""The environment values that every definition may read, also by their bare names."""
+"""The environment values that definitions may also read by their bare names."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsePermission(DataRequest):
     """Whether the starter of the run may use an object that data names. Value: an error message, "" if it may.
 
-    A name in a definition needs no such check, because its author's permissions are checked when it is saved.
+    A name in a definition needs no such check: authors use what the server has.
     """
 
     target_type: str

@@ -27,7 +27,6 @@ from .definition import STEP_STRUCTURES, Definition, Flow, Key, Step, structure_
 from .effects import Effect
 from .errors import CONDUCTOR_LENGTH, StepRefused
 from .expressions import (
-    ENVIRONMENT_OF_DATA,
     MISSING,
     NeedsQuickJS,
     evaluate_in_process,
@@ -55,8 +54,6 @@ class DecisionContext:
         self._sorted = TaskIndex(run)
         self._iteration_path: tuple[int, ...] = ()
         self._loops: list[Step | None] = []
-        # The expressions of a definition that came from data may read what the starter of the run may.
-        self._reader = run.starter_id if run.definition.allowed_secrets is not None else 0
         self._is_redacted = False
 
     def at(self, step: Step, key: Key, source: Task | None = None, place: int = 0) -> "DecisionContext":
@@ -71,17 +68,6 @@ class DecisionContext:
         seen._iteration_path, seen._loops = key.iteration_path, [self.run.step(ref, source) for ref in step.loops]
         return seen
 
-    def from_data(self) -> "DecisionContext":
-        """Return this context for the expressions of a step that came from data, such as the tasks of a dynamic fork.
-
-        They may read what the starter of the run may.
-        """
-        if self._reader == self.run.starter_id:
-            return self
-        limited = copy(self)
-        limited._reader = self.run.starter_id
-        return limited
-
     def for_conditions(self) -> "DecisionContext":
         """Return this context for the condition of a breakpoint, which reads what the pages of the run show.
 
@@ -92,7 +78,7 @@ class DecisionContext:
         return limited
 
     def require_use(self, target_type: str, name: str, *, is_authored: bool) -> None:
-        """Check that the run may use an object: its author has named it, or its starter has the permission.
+        """Check that the run may use an object: an author has named it, or its starter has the permission.
 
         Raises:
             StepRefused: when the name comes from data and the starter lacks the permission.
@@ -264,7 +250,7 @@ class DecisionContext:
     def _run_request_for(self, key: str) -> DataRequest | None:
         if key in RUN_PAYLOADS and getattr(self.run, key) is UNKNOWN:
             return RunPayload(key)
-        return Environment(self._reader) if key == "env" else None
+        return Environment() if key == "env" else None
 
     def _value(self, root: str, key: str, own: Mapping[str, Any]) -> Any:
         if root in own:
@@ -280,13 +266,13 @@ class DecisionContext:
         return self._task_value(task, key)
 
     def _redacted_value(self, root: str, key: str, own: Mapping[str, Any]) -> Any:
-        if not key or key in ("env", ENVIRONMENT_OF_DATA):
+        if not key or key == "env":
             return MISSING
         value = self._value(root, key, own)
         return value if value is MISSING else redact_for_listeners(value, self.run.definition)
 
     def _environment(self, name: str) -> Any:
-        value = self.require(Environment(self._reader)).get(name) if name in PUBLIC_VARIABLES else None
+        value = self.require(Environment()).get(name) if name in PUBLIC_VARIABLES else None
         return MISSING if value is None else value
 
     def _loaded_part(self, request: DataRequest, key: str) -> Any:
@@ -299,9 +285,7 @@ class DecisionContext:
         if key in RUN_PAYLOADS:
             return self._run_payload(key)
         if key == "env":
-            return self.require(Environment(self._reader))
-        if key == ENVIRONMENT_OF_DATA:
-            return self.require(Environment(self.run.starter_id))
+            return self.require(Environment())
         return RUN_FACTS[key](self.run) if key in RUN_FACTS else MISSING
 
     def _task_value(self, task: Task, key: str) -> Any:

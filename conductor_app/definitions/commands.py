@@ -9,7 +9,6 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from ..access import audit
-from ..access.grants import require_uses
 from ..access.permissions import require_plain_name
 from ..core.document.reading import extract_definitions, read_definition
 from ..core.errors import Conflict, Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
@@ -49,15 +48,12 @@ def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
 
     Raises:
         ValidationFailed: when one of the documents is invalid. Nothing is saved then.
-        Forbidden: when the current actor may not use an object that one of them names. Nothing is saved then.
     """
     validation_errors = [
         each for number, document in enumerate(documents) for each in validate_workflow(document, f"[{number}].")
     ]
     if validation_errors:
         raise ValidationFailed(validation_errors)
-    for document in documents:
-        require_uses(document)
     saved, errors = [], {}
     for document in documents:
         try:
@@ -117,7 +113,6 @@ def _check_workflow(document: Document) -> None:
 
 
 def _save_workflow_row(document: Document, by: str, overwrite: bool, reason: str) -> None:
-    require_uses(document)
     now = clock.now()
     name, version = document["name"], int(document.get("version") or 1)
     document = {**document, "version": version}
@@ -215,7 +210,6 @@ def save_tasks(
 
 
 def _save_task_row(document: Document, by: str, must_exist: bool, overwrite: bool, reason: str) -> None:
-    require_uses(document)
     now, name = clock.now(), document["name"]
     found = TaskDefinition.objects.select_for_update().filter(name=name).first()
     if found is None and must_exist:

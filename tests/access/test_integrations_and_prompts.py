@@ -1,4 +1,4 @@
-"""Permissions on integrations, their models and prompts: of the API, and of definitions that name them."""
+"""Permissions on integrations, their models and prompts: of the API, and of data that names them."""
 
 import pytest
 
@@ -83,43 +83,6 @@ def test_callers_need_permission_to_read_save_and_try_prompts(with_logins, clock
 
 def chat(**inputs):
     return simple("chat", type="LLM_CHAT_COMPLETE", inputParameters={"llmProvider": "main", "model": "m", **inputs})
-
-
-USES = {
-    "an integration": (chat(), "INTEGRATION_PROVIDER 'main' or EXECUTE on INTEGRATION 'main:m'"),
-    "an integration whose model is an expression": (chat(model="${workflow.input.m}"), "INTEGRATION_PROVIDER 'main'"),
-    "a prompt": (chat(llmProvider="${workflow.input.p}", promptName="theirs"), "PROMPT 'theirs'"),
-    "instructions that are a prompt": (
-        chat(llmProvider="${workflow.input.p}", instructions="theirs"),
-        "PROMPT 'theirs'",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", USES)
-def test_a_definition_requires_the_use_of_what_it_names(with_logins, clock, case):
-    made = create_application("team")
-    grant_access(made, "WORKFLOW_DEF", "team*", "CREATE", "UPDATE", "READ")
-    client, admin = api_client_of(made), api_client_of(create_application("root", "ADMIN"))
-    admin.post("/prompts/theirs", b"x")
-    step, missing = USES[case]
-    document = {"name": "team-flow", "version": 1, "schemaVersion": 2, "tasks": [step]}
-
-    reply = client.post("/metadata/workflow", document)
-
-    assert (reply.status_code, missing in reply.json()["message"]) == (403, True)
-    grant_access(made, "INTEGRATION_PROVIDER", "main", "EXECUTE")
-    grant_access(made, "PROMPT", "theirs", "READ")
-    assert client.post("/metadata/workflow", document).status_code == 200
-
-
-def test_a_text_that_is_no_prompt_and_a_granted_model_may_be_used(with_logins, clock):
-    made = create_application("team")
-    grant_access(made, "WORKFLOW_DEF", "team*", "CREATE")
-    grant_access(made, "INTEGRATION", "main:m", "EXECUTE")
-    document = {"name": "team-flow", "version": 1, "schemaVersion": 2, "tasks": [chat(instructions="Be brief.")]}
-
-    assert api_client_of(made).post("/metadata/workflow", document).status_code == 200
 
 
 def test_an_integration_that_data_names_requires_the_permission_of_the_starter(with_logins, clock):

@@ -9,7 +9,6 @@ from .json_text import field_text, java_text, quote_value, script_names, without
 from .jsonpath import compile_path
 from .jsonpath_segments import ABSENT, BadPath, Path
 from .templates import (
-    ENVIRONMENT_OF_DATA,
     MISSING,
     ExpressionError,
     Provenance,
@@ -59,7 +58,6 @@ def evaluator(name: str) -> ValueParam | ScriptLanguage | None:
 
 __all__ = [
     "ABSENT",
-    "ENVIRONMENT_OF_DATA",
     "EVALUATORS",
     "MISSING",
     "BadPath",

@@ -119,10 +119,6 @@ class UnreadableReference(Reference):
         return ABSENT
 
 
-ENVIRONMENT_OF_DATA = "env of data"
-"""The key, below `workflow`, of the environment values that a path from data can read."""
-
-
 class TextTooLong(Exception):
     """A text that expressions compose exceeds the room for it."""
 
@@ -155,22 +151,17 @@ class Expression:
         """Return the value with its type."""
         if self.reference:
             return self.reference.value(scope, self.source)
-        return self.reference_in(scope).value(_data_scope(scope), self.source)
+        return self.reference_in(scope).value(scope, self.source)
 
     def text(self, scope: Scope) -> str:
         """Return the value as text."""
         reference = self.reference_in(scope)
-        return reference.text_of(reference.value(scope if self.reference else _data_scope(scope), self.source))
+        return reference.text_of(reference.value(scope, self.source))
 
     def __iter__(self) -> Iterator["Expression"]:
         """Yield the expressions inside, then this one."""
         yield from self.inner
         yield self
-
-
-def _data_scope(scope: Scope) -> Scope:
-    """Return the scope for a path that is put together from data: it cannot name what its author may read."""
-    return lambda root, key: scope(root, ENVIRONMENT_OF_DATA if (root, key) == ("workflow", "env") else key)
 
 
 class Template:

@@ -254,11 +254,10 @@ def resolve_inputs(
     definitions: dict[Path, dict[str, Any]] = {}
     if holds_steps:
         written, definitions = extract_definitions(written)
-    seen = ctx if step.is_authored else ctx.from_data()
     what = f"The input of task {key}"
-    resolved = restore_definitions(seen.resolve(written, own, what), definitions)
+    resolved = restore_definitions(ctx.resolve(written, own, what), definitions)
     if missing := {name: fallback for name, fallback in template.items() if resolved.get(name) is None}:
-        resolved |= seen.resolve(missing, own, what)
+        resolved |= ctx.resolve(missing, own, what)
     return resolved
 
 

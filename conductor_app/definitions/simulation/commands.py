@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from ...access.authentication import current_user_id
-from ...access.grants import readable_variables, require_uses, starter_refusal
+from ...access.grants import starter_refusal
 from ...access.variables import all_variables
 from ...core.data_requests import (
     ActiveDomains,
@@ -60,8 +60,6 @@ def simulate_workflow(
         ValidationFailed: when the inline definition or the input violates a check or schema.
         Invalid: when the simulation takes too long, or the engine cannot decide it.
     """
-    if request.document is not None:
-        require_uses(request.document)
     request = with_input(request)
     now, ends_at = clock.now(), monotonic() + MAX_SECONDS
     run = new_run(
@@ -112,8 +110,7 @@ def _load_one(question: DataRequest) -> Any:
             # There are no workers in a simulation: the first domain is used.
             return frozenset()
         case Environment():
-            variables = all_variables()
-            return readable_variables(question.readable_by, variables) if question.readable_by else variables
+            return all_variables()
         case UsePermission():
             return starter_refusal(current_user_id(), question.target_type, question.name)
     raise Invalid(f"A simulation cannot provide {type(question).__name__}, which this workflow needs.")

@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Any
 
 from ...access.authentication import current_actor
-from ...access.grants import require_starts, require_uses
-from ...access.permissions import CREATE, DELETE, READ, TASK_DEF, UPDATE, WORKFLOW_DEF
+from ...access.grants import require_starts
+from ...access.permissions import CREATE, DELETE, READ, UPDATE, WORKFLOW_DEF
 from ...core.errors import Forbidden, Invalid, RequestRefused, ValidationError, ValidationFailed
 from ...db.fields import dumps
 from ..models import MAX_COMMIT_LENGTH, MAX_LABEL_LENGTH, NEWEST, AppliedDefinition
@@ -382,8 +382,6 @@ def refusal_of(item: SourceItem, created: Iterable[str] = ()) -> str:
     if item.wanted is None or not item.changes_something or item.action is Action.ADOPT:
         return ""
     try:
-        if item.kind.target_type in (WORKFLOW_DEF, TASK_DEF):
-            require_uses(item.wanted.document)
         require_starts(name for name in item.kind.started_workflows(item.wanted.document) if name not in created)
     except Forbidden as refused:
         return refused.message

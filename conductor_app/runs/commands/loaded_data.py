@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from ...access.encryption import decrypt_masked
-from ...access.grants import readable_variables, starter_refusal
+from ...access.grants import starter_refusal
 from ...access.secrets import load_secrets
 from ...core.data_requests import (
     DataRequest,
     DefinitionByName,
-    Environment,
     InlineDefinition,
     ListItem,
     SchemaCheck,
@@ -80,8 +79,6 @@ class LoadedData(dict[DataRequest, Any]):
                 self[request] = self.inline_definition(request, now)
             elif isinstance(request, UsePermission):
                 self[request] = starter_refusal(run.starter_id, request.target_type, request.name)
-            elif isinstance(request, Environment) and request.readable_by:
-                self[request] = readable_variables(request.readable_by, self[request])
             elif isinstance(request, SecretValues):
                 self[request] = load_secrets(request.names)
             elif isinstance(request, SchemaCheck):

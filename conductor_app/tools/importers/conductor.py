@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import quote
 
 from ...access.commands.secrets import list_variables, secret_names
-from ...core.document.reading import EVERY_VARIABLE
 from ...core.errors import Invalid
 from ...definitions.models import WorkflowDefinition
 from ...definitions.sources.kinds import (
@@ -319,7 +318,7 @@ class ConductorImport:
         return sorted(found)
 
     def _missing(self, what: str, in_source: Iterable[str], here: Iterable[str]) -> list[NeededValue]:
-        uses, there, present = self._uses[what], set(in_source), {*here, EVERY_VARIABLE}
+        uses, there, present = self._uses[what], set(in_source), set(here)
         names: Any = sorted((there | uses.keys()) - present)
         return [NeededValue(name, name in there, tuple(uses.get(name, ()))) for name in names]
 
