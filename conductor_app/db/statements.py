@@ -131,18 +131,6 @@ def placeholders(values: Sequence[Any]) -> str:
     return ", ".join(["%s"] * len(values))
 
 
-def lock_clause(of: str, skip_locked: bool = False) -> str:
-    """Return the FOR UPDATE clause. It is empty on SQLite, where a transaction locks the whole database."""
-    if not connection.features.has_select_for_update:
-        return ""
-    return f" FOR UPDATE OF {of}" + (" SKIP LOCKED" if skip_locked else "")
-
-
-def share_lock_clause(of: str) -> str:
-    """Return the FOR SHARE clause, which blocks changes of the rows until the transaction ends. Empty on SQLite."""
-    return f" FOR SHARE OF {of}" if connection.features.has_select_for_update else ""
-
-
 def serialize(name: str) -> None:
     """Take the advisory lock with this name until the transaction ends."""
     if connection.vendor == "postgresql":

@@ -3,7 +3,7 @@
 Each content in blob storage has a row. A sweep deletes the content of expired rows.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -12,9 +12,11 @@ from ..core.masking import mask_encrypt, mask_step_state, masked_names
 from ..core.primitives import JsonValue
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..db.fields import dumps
-from ..db.statements import execute, fetch, placeholders
+from ..db.named_statements import load_statements
+from ..db.statements import execute, fetch
 from .models import PayloadReference, StoredPayload
 
+PAYLOADS_SQL = load_statements("payloads/payloads")
 OVERHEAD_BYTES = 64 * 1024
 """The number of bytes that the engine may add to a payload after its size was checked, such as the id of a child."""
 
@@ -129,7 +131,7 @@ class PayloadPlacement:
         self.used.add((path, run_id))
         return PlacedPayload("{}", len(text), path)
 
-    def statements(self) -> list[tuple[str, list[str], int | None]]:
+    def statements(self) -> list[tuple[str, Sequence[Any], int | None]]:
         """Return the statements that record the use of payloads.
 
         Each has SQL, parameters, and the expected number of changed rows.
@@ -141,23 +143,19 @@ class PayloadPlacement:
             raise PayloadsTooLarge(self.too_large)
         return [*self._release_statements(), *self._claim_statements()]
 
-    def _release_statements(self) -> list[tuple[str, list[str], int | None]]:
+    def _release_statements(self) -> list[tuple[str, Sequence[Any], int | None]]:
         if not self.dropped:
             return []
-        paths = sorted(self.dropped)
-        sql = f"UPDATE conductor_storedpayload SET expires_at = 0 WHERE path IN ({placeholders(paths)})"
-        return [(f"{sql} AND expires_at IS NOT NULL", paths, None)]
+        return [(*PAYLOADS_SQL["release_uploads"].bind(paths=sorted(self.dropped)), None)]
 
-    def _claim_statements(self) -> list[tuple[str, list[str], int | None]]:
+    def _claim_statements(self) -> list[tuple[str, Sequence[Any], int | None]]:
         if not self.used:
             return []
         paths = sorted({path for path, _ in self.used})
         pairs = [value for use in sorted(self.used) for value in use]
         rows = ", ".join(["(%s, %s)"] * len(self.used))
-        claim = f"UPDATE conductor_storedpayload SET expires_at = NULL WHERE path IN ({placeholders(paths)})"
         reference = f"INSERT INTO conductor_payloadreference (payload_id, run_id) VALUES {rows} ON CONFLICT DO NOTHING"
-        # A payload that is being deleted has no size.
-        return [(f"{claim} AND size IS NOT NULL", paths, len(paths)), (reference, pairs, None)]
+        return [(*PAYLOADS_SQL["use_payloads"].bind(paths=paths), len(paths)), (reference, pairs, None)]
 
 
 def _payload_owner(attempt: Attempt, run: Run) -> str:
@@ -180,31 +178,24 @@ def digest_value(value: JsonValue) -> str:
 
 def expire_payloads_of_run(run_id: str, now: int) -> None:
     """Let the payloads of a deleted run expire, unless other runs use them."""
-    execute(
-        "UPDATE conductor_storedpayload SET expires_at = %s WHERE path IN "
-        "(SELECT payload_id FROM conductor_payloadreference WHERE run_id = %s) AND NOT EXISTS (SELECT 1 FROM "
-        "conductor_payloadreference o WHERE o.payload_id = conductor_storedpayload.path AND o.run_id <> %s)",
-        [now, run_id, run_id],
-    )
-    execute("DELETE FROM conductor_payloadreference WHERE run_id = %s", [run_id])
+    execute(*PAYLOADS_SQL["release_payloads"].bind(now=now, run_id=run_id))
+    execute(*PAYLOADS_SQL["delete_uses_by_run"].bind(run_id=run_id))
 
 
 def expired_paths(now: int, limit: int) -> list[str]:
     """Return the paths of expired unused payloads, oldest first."""
-    sql = "SELECT path FROM conductor_storedpayload WHERE expires_at IS NOT NULL AND expires_at <= %s"
-    return [path for (path,) in fetch(f"{sql} ORDER BY expires_at LIMIT %s", [now, limit])]
+    return [path for (path,) in fetch(*PAYLOADS_SQL["find_expired_payloads"].bind(now=now, limit=limit))]
 
 
 def withdraw_payload(path: str, now: int) -> bool:
     """Make an expired payload unusable before its deletion. Returns False if a run has begun to use it."""
-    sql = "UPDATE conductor_storedpayload SET size = NULL WHERE path = %s AND expires_at <= %s"
-    return execute(sql, [path, now]) == 1
+    return execute(*PAYLOADS_SQL["withdraw_payload"].bind(path=path, now=now)) == 1
 
 
 def delete_row(path: str) -> None:
     """Delete the row of a deleted payload."""
-    execute("DELETE FROM conductor_payloadreference WHERE payload_id = %s", [path])
-    execute("DELETE FROM conductor_storedpayload WHERE path = %s", [path])
+    for name in ("delete_uses_of_payload", "delete_payload"):
+        execute(*PAYLOADS_SQL[name].bind(path=path))
 
 
 def reserve(path: str, now: int, expires_at: int, uploader: str | None = None) -> None:

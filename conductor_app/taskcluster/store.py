@@ -20,7 +20,7 @@ from ..core.states import COMPLETED, PENDING, TASK
 from ..db import fields
 from ..db.fields import dumps, loads
 from ..db.named_statements import load_statements
-from ..db.statements import execute, fetch, lock_clause, placeholders, share_lock_clause
+from ..db.statements import execute, fetch
 from ..failures.models import Failure
 from ..failures.store import COLUMNS as FAILURE_COLUMNS
 from ..failures.store import FAILED_STATUSES, is_new_failure
@@ -44,12 +44,6 @@ ROWS_PER_STATEMENT = 5
 STANDALONE = "STANDALONE"
 """The type of a task that belongs to no run."""
 GROUP_COLUMNS = ("id", "scheduler_id", "created_at", "expires_at", "sealed_at")
-GROUP_AND_TASK = (
-    "SELECT EXISTS (SELECT 1 FROM conductor_standalonetask s WHERE s.task_id = %s), "
-    f"{', '.join(f'g.{column}' for column in GROUP_COLUMNS)} "
-    "FROM (SELECT 1 AS one) o LEFT JOIN conductor_taskgroup g ON g.id = %s"
-)
-UNRESOLVED = "SELECT 1 FROM conductor_standalonetask o WHERE NOT o.ever_resolved AND o.group_id = "
 TASK_COLUMNS = (
     "group_id", "queue", "deadline_at", "expires_at", "scheduler_id", "project_id", "priority", "retries",
     "retries_left", "wake_at", "grace_ms", "lease_ms", "accepts_failure", "ever_resolved", "revision", "tags", "routes",
@@ -71,6 +65,7 @@ STANDALONE_TASKS_SQL = load_statements(
     task_columns=", ".join(f"s.{column}" for column in TASK_COLUMNS),
     attempt_columns=", ".join(f"a.{column}" for column in ATTEMPT_READ_COLUMNS),
 )
+GROUPS_SQL = load_statements("taskcluster/groups", about_group=ABOUT_GROUP)
 STANDALONE_CLAIMS_SQL = load_statements(
     "taskcluster/standalone_claims",
     **CLAIMS_SQL.fragments
@@ -345,13 +340,9 @@ def lock_tasks(task_ids: Sequence[str]) -> dict[str, RequiredTask]:
     """
     ids, locked_tasks = sorted(task_ids), {}
     for chunk in _chunks(ids):
-        where = f"s.task_id IN ({placeholders(chunk)}) ORDER BY s.task_id"
-        locked = fetch(
-            f"SELECT s.task_id, s.expires_at FROM conductor_standalonetask s WHERE {where}{share_lock_clause('s')}",
-            chunk,
-        )
+        locked = fetch(*GROUPS_SQL["lock_required"].bind(task_ids=chunk))
         # A separate query, so that it sees tasks that were resolved while the first one waited for the locks.
-        statuses = dict(fetch(f"SELECT id, status FROM conductor_task WHERE id IN ({placeholders(chunk)})", chunk))
+        statuses = dict(fetch(*GROUPS_SQL["load_statuses"].bind(task_ids=chunk)))
         for id, expires_at in locked:
             locked_tasks[id] = RequiredTask(statuses[id], expires_at)
     return locked_tasks
@@ -366,48 +357,39 @@ def dependents_of(required_id: str, completed: bool, limit: int) -> list[str]:
 
     `completed`: True if the required task completed; otherwise only tasks that accept its failure.
     """
-    accepts = "" if completed else " AND s.accepts_failure"
-    rows = fetch(
-        "SELECT d.task_id FROM conductor_dependency d JOIN conductor_standalonetask s ON s.task_id = d.task_id "
-        f"WHERE d.required_id = %s AND NOT d.is_satisfied AND d.task_id <> d.required_id{accepts} "
-        "ORDER BY d.task_id LIMIT %s",
-        [required_id, limit],
-    )
+    statement = GROUPS_SQL["find_dependents" if completed else "find_dependents_accepting_failure"]
+    rows = fetch(*statement.bind(required_id=required_id, limit=limit))
     return [id for (id,) in rows]
 
 
 def insert_resolved_message(task_id: str, facts: dict[str, Any], now: int) -> int:
     """Insert the message that a task is resolved, and return its id."""
-    [(id,)] = fetch(
-        'INSERT INTO conductor_message ("to", subject, facts, sent_at, due_at, tries, error) '
-        "VALUES (%s, 'resolved', %s, %s, %s, 0, '') RETURNING id",
-        [task_id, dumps(facts), now, now],
-    )
+    statement = GROUPS_SQL["insert_resolved_message"]
+    [(id,)] = fetch(*statement.bind(task_id=task_id, facts=dumps(facts), now=now))
     return id
 
 
 def is_resolved(group_id: str) -> bool:
     """Return True if each task of the group has been resolved at least once."""
-    return not fetch(f"{UNRESOLVED}%s LIMIT 1", [group_id])
+    return not fetch(*GROUPS_SQL["find_unresolved"].bind(group_id=group_id))
 
 
 def load_group(id: str) -> TaskGroup | None:
     """Return the group, or None."""
-    rows = fetch(f"SELECT {', '.join(GROUP_COLUMNS)} FROM conductor_taskgroup WHERE id = %s", [id])
+    rows = fetch(*GROUPS_SQL["load_group"].bind(group_id=id))
     return TaskGroup(**dict(zip(GROUP_COLUMNS, rows[0], strict=True))) if rows else None
 
 
 def load_group_for(task_id: str, id: str) -> tuple[TaskGroup | None, bool]:
     """Return the group of a new task, or None; and True if the task exists already."""
-    [(task_exists, *values)] = fetch(GROUP_AND_TASK, [task_id, id])
+    [(task_exists, *values)] = fetch(*GROUPS_SQL["load_group_for"].bind(task_id=task_id, group_id=id))
     return None if values[0] is None else TaskGroup(**dict(zip(GROUP_COLUMNS, values, strict=True))), bool(task_exists)
 
 
 def insert_group(group: TaskGroup) -> bool:
     """Insert a new group. Returns False if another process has just inserted it."""
-    values = f"({', '.join(GROUP_COLUMNS)}) VALUES ({placeholders(GROUP_COLUMNS)})"
-    sql = f"INSERT INTO conductor_taskgroup {values} ON CONFLICT DO NOTHING"
-    return execute(sql, [getattr(group, column) for column in GROUP_COLUMNS]) == 1
+    columns = {column: getattr(group, column) for column in GROUP_COLUMNS}
+    return execute(*GROUPS_SQL["insert_group"].bind(**columns)) == 1
 
 
 def insert_check_message(writes: StatementBatch, group_id: str, now: int) -> None:
@@ -419,7 +401,7 @@ def insert_check_message(writes: StatementBatch, group_id: str, now: int) -> Non
 
 def delete_check_messages(writes: StatementBatch, group_id: str) -> None:
     """Delete the messages to check the group."""
-    writes.run(f"DELETE FROM conductor_message WHERE subject = '{ABOUT_GROUP}' AND \"to\" = %s", [group_id])
+    writes.run(*GROUPS_SQL["delete_messages_about_group"].bind(group_id=group_id))
 
 
 def delete_premature_messages(now: int) -> int:
@@ -427,12 +409,7 @@ def delete_premature_messages(now: int) -> int:
 
     The last task of such a group writes a message again.
     """
-    premature = (
-        f"SELECT m.id FROM conductor_message m WHERE m.subject = '{ABOUT_GROUP}' AND m.due_at <= %s "
-        f"AND NOT (m.subject = 'publish') AND EXISTS ({UNRESOLVED}m.\"to\"){lock_clause('m', skip_locked=True)}"
-    )
-    # Skip the rows that the last task of a group is deleting: waiting for each other would be a deadlock.
-    return execute(f"DELETE FROM conductor_message WHERE id IN ({premature})", [now])
+    return execute(*GROUPS_SQL["delete_premature_messages"].bind(now=now))
 
 
 def insert_pulse_messages(writes: StatementBatch, messages: Sequence[NewPulseMessage], repeats: bool = False) -> None:

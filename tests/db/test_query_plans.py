@@ -9,9 +9,9 @@ from django.db import connection, transaction
 
 from conductor_app.db import statements
 from conductor_app.db.named_statements import FOLDER, HEADER, PARAMETER, NamedStatement
-from conductor_app.runs.store import due_rows, loading, outbox
-from conductor_app.taskcluster import store as standalone_claims
-from conductor_app.taskcluster import store as standalone_tasks
+from conductor_app.payloads.store import PAYLOADS_SQL
+from conductor_app.runs.store import data, due_rows, inbox, loading, outbox, tree, writing
+from conductor_app.taskcluster import store as standalone
 from conductor_app.tasks import gates
 from conductor_app.tasks import store as claims
 from tests.builders import step
@@ -51,11 +51,17 @@ def test_a_lookup_reads_only_the_attempts_of_the_queues_of_waiting_polls(clock):
 
 STATEMENTS = {
     **claims.CLAIMS_SQL,
-    **standalone_claims.STANDALONE_CLAIMS_SQL,
+    **standalone.STANDALONE_CLAIMS_SQL,
+    **standalone.STANDALONE_TASKS_SQL,
+    **standalone.GROUPS_SQL,
     **loading.RUNS_SQL,
+    **data.DATA_SQL,
+    **writing.WRITING_SQL,
+    **tree.TREE_SQL,
     **due_rows.DUE_ROWS_SQL,
+    **inbox.INBOX_SQL,
     **outbox.MESSAGES_SQL,
-    **standalone_tasks.STANDALONE_TASKS_SQL,
+    **PAYLOADS_SQL,
     **{statement.name: statement for statement in (gates.COUNT_LEASED, gates.COUNT_STARTS)},
 }
 
@@ -81,26 +87,33 @@ def test_each_statement_uses_the_indexes_of_its_comment(clock):
         cursor.execute(
             "UPDATE conductor_attempt SET run_id = NULL WHERE queue IN ('queue1', 'queue2', 'queue3', 'queue4')"
         )
+        cursor.execute("UPDATE conductor_run SET status = 'COMPLETED', ended_at = 1 WHERE id LIKE '%7'")
+        cursor.execute("UPDATE conductor_attempt SET status = 'LEASED' WHERE queue IN ('queue5', 'queue6')")
         cursor.execute(
             "INSERT INTO conductor_dependency (task_id, required_id, is_satisfied, expires_at) "
-            "SELECT 't' || n / 10, 'r' || n % 10, FALSE, 0 FROM generate_series(1, 5000) n"
+            "SELECT 't' || n / 10, 'r' || n % 1000, FALSE, 0 FROM generate_series(1, 5000) n"
         )
         cursor.execute(
             "INSERT INTO conductor_pulsemessage "
             "(task_id, group_id, name, key, routes, payload, sent_at, due_at, tries, error) "
             "SELECT 't' || n / 10, 'g' || n % 5, '', '', '[]', '{}', n, n, 0, '' FROM generate_series(1, 5000) n"
         )
-        cursor.execute("ANALYZE conductor_attempt, conductor_dependency, conductor_pulsemessage")
+        cursor.execute("ANALYZE conductor_run, conductor_attempt, conductor_dependency, conductor_pulsemessage")
         # The other tables are small.
         for way in ("seqscan", "hashjoin", "mergejoin"):
             cursor.execute(f"SET LOCAL enable_{way} = off")
         plans = {name: plan_of(statement) for name, statement in STATEMENTS.items()}
         primary_keys = primary_keys_of_tables()
 
-    used = {name: {node.get("Index Name") for node in nodes} for name, nodes in plans.items()}
+    used = {name: set().union(*map(indexes_read, nodes)) for name, nodes in plans.items()}
     used = {name: {primary_keys.get(index, index) for index in indexes} for name, indexes in used.items()}
     missing = {name: indexes_of(statement) - used[name] for name, statement in STATEMENTS.items()}
     assert {name: (indexes, used[name]) for name, indexes in missing.items() if indexes} == {}
+
+
+def indexes_read(node: dict) -> set[str]:
+    """Return the indexes that a node of a plan reads: also those that find the row of an INSERT … ON CONFLICT."""
+    return {node.get("Index Name"), *node.get("Conflict Arbiter Indexes", ())}
 
 
 def indexes_of(statement: NamedStatement) -> set[str]:
@@ -108,9 +121,13 @@ def indexes_of(statement: NamedStatement) -> set[str]:
 
 
 def primary_keys_of_tables() -> dict[str, str]:
-    """Return the primary keys by the names of their indexes, which depend on the first names of the tables."""
+    """Return the primary keys by the names of their indexes, which depend on the first names of the tables.
+
+    Django adds an index on the same column for LIKE, which serves equality as well.
+    """
     rows = statements.fetch(
-        "SELECT indexrelid::regclass::text, indrelid::regclass::text FROM pg_index WHERE indisprimary"
+        "SELECT i.indexrelid::regclass::text, i.indrelid::regclass::text FROM pg_index i "
+        "JOIN pg_index p ON p.indrelid = i.indrelid AND p.indisprimary AND p.indkey = i.indkey AND i.indpred IS NULL"
     )
     return {index: f"primary key of {table}" for index, table in rows}
 
@@ -138,14 +155,14 @@ LARGE_TABLES = ("conductor_attempt", "conductor_task", "conductor_run")
 
 
 def fill_queues() -> None:
-    """Add 20,000 pending attempts of ten queues, and let PostgreSQL count them."""
+    """Add 20,000 pending attempts of ten queues, as many runs and tasks, and let PostgreSQL count them."""
     with connection.cursor() as cursor:
-        for table in ("conductor_task", "conductor_attempt"):
+        for table in LARGE_TABLES:
             columns = column_names(table)
             values = ", ".join({"id": "o.id || '-' || n"}.get(name, f'o."{name}"') for name in columns)
             if table == "conductor_task":
                 values = values.replace('o."ref"', "o.ref || n").replace('o."attempt_id"', "o.attempt_id || '-' || n")
-            else:
+            elif table == "conductor_attempt":
                 values = values.replace('o."task_id"', "o.task_id || '-' || n").replace(
                     'o."queue"', "'queue' || n % 10"
                 )

@@ -41,6 +41,7 @@ from ...core.snapshot import Run, Task
 from ...core.states import ATTEMPT
 from ...core.step_types import STEP_TYPES
 from ...db.fields import loads, loads_encrypted
+from ...db.named_statements import load_statements
 from ...db.statements import fetch, placeholders
 from ...utils import process_state
 from .inbox import oldest_messages
@@ -59,19 +60,8 @@ SELECT_OUTCOMES = (
     "SELECT t.ref, t.iteration_path, t.seq, t.status, a.reason, t.name, a.id, t.is_permissive, a.output, a.output_path "
     "FROM conductor_task t JOIN conductor_attempt a ON a.id = t.attempt_id WHERE t.run_id = %s AND "
 )
-FIND_TASK_OUTPUT = (
-    "SELECT a.output, a.output_path FROM conductor_cachedresult c JOIN conductor_attempt a ON a.id = c.attempt_id "
-    "WHERE c.digest = %s AND c.name = %s AND c.expires_at > %s AND a.status = 'COMPLETED'"
-)
-FIND_RUN_OUTPUT = (
-    "SELECT r.id, r.output, r.output_path FROM conductor_cachedresult c JOIN conductor_run r ON r.id = c.run_id "
-    "WHERE c.digest = %s AND c.name = %s AND c.expires_at > %s AND r.status = 'COMPLETED'"
-)
-FIND_CHILD_RESULT = (
-    "SELECT r.name, r.version, r.status, r.reason, r.output, r.output_path, "
-    "EXISTS (SELECT 1 FROM conductor_attempt a WHERE a.id = %s) FROM (SELECT 1) AS one "
-    "LEFT JOIN conductor_run r ON r.id = %s"
-)
+DATA_SQL = load_statements("runs/store/data")
+PAYLOADS_OF_ATTEMPTS = {"input": DATA_SQL["load_attempt_inputs"], "output": DATA_SQL["load_attempt_outputs"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +96,7 @@ class ChildResult(NamedTuple):
 
 def load_child_result(run_id: str, attempt_id: str) -> ChildResult:
     """Return the result of a child run for an attempt."""
-    [(name, *columns, is_awaited)] = fetch(FIND_CHILD_RESULT, [attempt_id, run_id])
+    [(name, *columns, is_awaited)] = fetch(*DATA_SQL["find_child_result"].bind(attempt_id=attempt_id, run_id=run_id))
     if name is None:
         return ChildResult(run_id, "?", 1, "TERMINATED", "The child workflow was removed.", "{}", "", bool(is_awaited))
     version, status, reason, output, output_path = columns
@@ -172,12 +162,12 @@ def _run_payloads(run: Run, requests: list[RunPayload], now: int) -> dict[DataRe
 
 def _attempt_payloads(run: Run, requests: list[AttemptPayload], now: int) -> dict[DataRequest, Any]:
     data: dict[DataRequest, Any] = {}
-    for part in ("input", "output"):
+    for part, statement in PAYLOADS_OF_ATTEMPTS.items():
         ids = [request.attempt_id for request in requests if request.part == part]
         for start in range(0, len(ids), 500):
             chunk = ids[start : start + 500]
-            sql = f"SELECT id, {part}, {PATHS[part]} FROM conductor_attempt WHERE id IN ({placeholders(chunk)})"
-            data |= {AttemptPayload(id, part): read_payload(text, path) for id, text, path in fetch(sql, chunk)}
+            rows = fetch(*statement.bind(ids=chunk))
+            data |= {AttemptPayload(id, part): read_payload(text, path) for id, text, path in rows}
     return data
 
 
@@ -348,11 +338,7 @@ def _permissive_failures(run: Run, known: frozenset[Key]) -> tuple[tuple[str, st
 
 
 def _last_output(run: Run, requests: list[LastOutput], now: int) -> dict[DataRequest, Any]:
-    rows = fetch(
-        "SELECT a.seq, a.output, a.output_path FROM conductor_attempt a JOIN conductor_task t ON t.id = a.task_id "
-        "WHERE a.run_id = %s ORDER BY a.seq DESC LIMIT 1",
-        [run.id],
-    )
+    rows = fetch(*DATA_SQL["find_last_output"].bind(run_id=run.id))
     return {request: (rows[0][0], read_payload(*rows[0][1:])) if rows else (0, {}) for request in requests}
 
 
@@ -379,10 +365,7 @@ def _active_domains(run: Run, requests: list[ActiveDomains], now: int) -> dict[D
     since = now - ACTIVE_WORKER_MS
     data: dict[DataRequest, Any] = {}
     for request in requests:
-        rows = fetch(
-            "SELECT DISTINCT domain FROM conductor_poller WHERE task_type = %s AND polled_at >= %s",
-            [request.task_type, since],
-        )
+        rows = fetch(*DATA_SQL["find_active_domains"].bind(task_type=request.task_type, since=since))
         data[request] = frozenset(domain for (domain,) in rows)
     return data
 
@@ -392,23 +375,24 @@ def _inbox_batches(run: Run, requests: list[InboxMessages], now: int) -> dict[Da
 
 
 def _cached_task_outputs(run: Run, requests: list[CachedTaskOutput], now: int) -> dict[DataRequest, Any]:
-    found = {each: fetch(FIND_TASK_OUTPUT, [each.digest, each.name[:255], now]) for each in requests}
+    found = {each: _find_cached("find_task_output", each, now) for each in requests}
     return {request: read_payload(*rows[0]) if rows else None for request, rows in found.items()}
 
 
 def _cached_run_outputs(run: Run, requests: list[CachedRunOutput], now: int) -> dict[DataRequest, Any]:
-    found = {each: fetch(FIND_RUN_OUTPUT, [each.digest, each.name[:255], now]) for each in requests}
+    found = {each: _find_cached("find_run_output", each, now) for each in requests}
     return {request: (rows[0][0], read_payload(*rows[0][1:])) if rows else None for request, rows in found.items()}
+
+
+def _find_cached(statement: str, request: CachedTaskOutput | CachedRunOutput, now: int) -> list[tuple[Any, ...]]:
+    return fetch(*DATA_SQL[statement].bind(digest=request.digest, name=request.name[:255], now=now))
 
 
 def _idempotency_holders(run: Run, requests: list[IdempotencyLookup], now: int) -> dict[DataRequest, Any]:
     data: dict[DataRequest, Any] = dict.fromkeys(requests)
-    sql = (
-        "SELECT r.id, r.status, r.parent_id, a.task_id, a.status FROM conductor_run r "
-        "LEFT JOIN conductor_attempt a ON a.id = r.parent_attempt_id WHERE r.name = %s AND r.idempotency_key = %s"
-    )
     for request in requests:
-        for id, status, parent_id, task_id, waits in fetch(sql, [request.name, request.key]):
+        statement = DATA_SQL["find_idempotency_holder"].bind(name=request.name, key=request.key)
+        for id, status, parent_id, task_id, waits in fetch(*statement):
             data[request] = IdempotencyKeyHolder(id, status, parent_id, task_id or "", waits in ATTEMPT.open)
     return data
 

@@ -36,14 +36,16 @@ KEPT_MS = 60_000
 """The time after the next try at which a message is deleted, unless that try has failed."""
 MAX_REMEMBERED = 10_000
 DUE_ROWS_SQL = load_statements(
-    "runs/store/due_rows", never=str(NEVER), open_bulk_states=", ".join(map(repr, sorted(BULK.open)))
+    "runs/store/due_rows",
+    never=str(NEVER),
+    is_overdue=IS_OVERDUE,
+    open_bulk_states=", ".join(map(repr, sorted(BULK.open))),
 )
 TIMERS = {
     OVERDUE_RUN: (DUE_ROWS_SQL["set_timers_of_run"], DUE_ROWS_SQL["set_timer_of_run"]),
     OVERDUE_TASK: (DUE_ROWS_SQL["set_timers_of_task"], DUE_ROWS_SQL["set_timer_of_task"]),
 }
 """The statements that set the due timers of a run, or of a standalone task."""
-FIND_MESSAGE = f'SELECT id, tries FROM conductor_message WHERE "to" = %s AND subject = %s AND {IS_OVERDUE}'
 Item = TypeVar("Item")
 PutOff = Callable[[Item, str], None]
 """Puts off an item in its rows, for longer after each failure, and stores the error for operators."""
@@ -193,7 +195,7 @@ def put_off_timers(subject: str, to: str, error: str, now: int) -> None:
 
     In a transaction of the caller.
     """
-    found = fetch(FIND_MESSAGE, [to, subject])
+    found = fetch(*DUE_ROWS_SQL["find_overdue_message"].bind(to=to, subject=subject))
     id, tries = found[0] if found else (None, 0)
     until = now + growing_delay_ms(tries + 1)
     fields = {"facts": {"until": until}, "due_at": until + KEPT_MS, "tries": tries + 1, "error": error[:2000]}

@@ -113,3 +113,8 @@ WHERE task_id = %(to)s AND status IN ('LEASED', 'PENDING') AND due_at <= %(due_b
 -- Set the due timer of a standalone task.
 -- index: primary key of conductor_standalonetask
 UPDATE conductor_standalonetask SET wake_at = %(moment)s WHERE task_id = %(to)s AND wake_at <= %(due_before)s
+
+-- name: find_overdue_message
+-- Find the message about due timers that could not be handled.
+-- index: message_overdue
+SELECT id, tries FROM conductor_message WHERE "to" = %(to)s AND subject = %(subject)s AND {is_overdue}

@@ -7,11 +7,13 @@ from ...core.data_requests import InboxBatch, InboxMessages
 from ...core.snapshot import Run
 from ...core.step_types.waiting import PullWorkflowMessages
 from ...db.fields import loads_decrypted
+from ...db.named_statements import load_statements
 from ...db.statements import execute, fetch
 from ...settings import conf
 from ..models import InboxMessage
 from ..models import Run as RunRow
 
+INBOX_SQL = load_statements("runs/store/inbox")
 WAITING_TYPE = PullWorkflowMessages.type
 MESSAGE_LIFETIME_MS = 86_400_000
 """The lifetime of a message in the inbox, in milliseconds (execution §10.8)."""
@@ -19,16 +21,10 @@ MESSAGE_LIFETIME_MS = 86_400_000
 
 def oldest_messages(run: Run, request: InboxMessages, now: int) -> InboxBatch:
     """Return the oldest valid messages that fit into the output of one task, and the number of messages after them."""
-    rows = fetch(
-        "SELECT number, id, received_at, payload FROM conductor_inboxmessage WHERE run_id = %s AND number > %s "
-        "AND received_at > %s ORDER BY number LIMIT %s",
-        [run.id, request.after, now - MESSAGE_LIFETIME_MS, request.count],
-    )
-    rows = _within_output_limit(rows)
+    which = {"after": request.after, "expired_at": now - MESSAGE_LIFETIME_MS, "count": request.count}
+    rows = _within_output_limit(fetch(*INBOX_SQL["read_inbox"].bind(run_id=run.id, **which)))
     up_to = rows[-1][0] if rows else _last_message_id(run.id)
-    [(remaining,)] = fetch(
-        "SELECT COUNT(*) FROM conductor_inboxmessage WHERE run_id = %s AND number > %s", [run.id, up_to]
-    )
+    [(remaining,)] = fetch(*INBOX_SQL["count_inbox"].bind(run_id=run.id, after=up_to))
     return InboxBatch(tuple(_message_document(run, *row[1:]) for row in rows), up_to, remaining)
 
 
@@ -42,7 +38,7 @@ def _within_output_limit(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def _last_message_id(run_id: str) -> int:
-    return fetch("SELECT COALESCE(MAX(number), 0) FROM conductor_inboxmessage WHERE run_id = %s", [run_id])[0][0]
+    return fetch(*INBOX_SQL["find_last_message"].bind(run_id=run_id))[0][0]
 
 
 def _message_document(run: Run, id: str, received_at: int, payload: str) -> dict[str, Any]:
@@ -52,20 +48,14 @@ def _message_document(run: Run, id: str, received_at: int, payload: str) -> dict
 
 def waiting_attempts(run_id: str) -> list[str]:
     """Return the attempts of the run that wait for messages."""
-    rows = fetch(
-        "SELECT attempt_id FROM conductor_task WHERE run_id = %s AND status = 'ACTIVE' AND type = %s ORDER BY seq",
-        [run_id, WAITING_TYPE],
-    )
+    rows = fetch(*INBOX_SQL["find_inbox_readers"].bind(run_id=run_id, type=WAITING_TYPE))
     return [id for (id,) in rows]
 
 
 def delete_expired(run_id: str, now: int) -> int:
     """Delete expired messages. Returns the number of remaining messages."""
-    execute(
-        "DELETE FROM conductor_inboxmessage WHERE run_id = %s AND received_at <= %s",
-        [run_id, now - MESSAGE_LIFETIME_MS],
-    )
-    return fetch("SELECT COUNT(*) FROM conductor_inboxmessage WHERE run_id = %s", [run_id])[0][0]
+    execute(*INBOX_SQL["delete_expired_messages"].bind(run_id=run_id, expired_at=now - MESSAGE_LIFETIME_MS))
+    return fetch(*INBOX_SQL["count_inbox"].bind(run_id=run_id, after=0))[0][0]
 
 
 def add_message(run_id: str, id: str, payload: Any, now: int, count: int) -> None:

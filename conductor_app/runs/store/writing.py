@@ -33,12 +33,12 @@ from ...core.snapshot import UNKNOWN, Attempt, Run, Task
 from ...core.states import SKIPPED
 from ...core.step_types.worker_tasks import EventStep
 from ...db.fields import dumps, strip_nul
+from ...db.named_statements import load_statements
 from ...db.statements import (
     MAX_BATCH_ROWS,
     StatementResult,
     execute_batch,
     insert_statements,
-    placeholders,
     supports_commit_in_batch,
     update_statements,
 )
@@ -80,23 +80,7 @@ ATTEMPT_UPDATE_COLUMNS = (
     (False, rows.ATTEMPT_UPDATED),
     (True, (*rows.ATTEMPT_UPDATED, "output", "output_size", "output_path")),
 )
-WEBHOOK_PATHS_SQL = (
-    "INSERT INTO conductor_webhookpaths (workflow, digest, paths) VALUES (%s, %s, %s) "
-    "ON CONFLICT (workflow, digest) DO NOTHING"
-)
-WEBHOOK_WAIT_SQL = (
-    "INSERT INTO conductor_webhookwait (attempt_id, workflow, version, digest, created_at) VALUES (%s, %s, %s, %s, %s) "
-    "ON CONFLICT (attempt_id) DO UPDATE SET version = excluded.version, digest = excluded.digest, "
-    "created_at = excluded.created_at"
-)
-INSERT_TASK_RESULT = (
-    "INSERT INTO conductor_cachedresult (name, digest, attempt_id, expires_at) VALUES (%s, %s, %s, %s) "
-    "ON CONFLICT (digest, name) DO UPDATE SET attempt_id = excluded.attempt_id, expires_at = excluded.expires_at"
-)
-INSERT_RUN_RESULT = (
-    "INSERT INTO conductor_cachedresult (name, digest, attempt_id, run_id, expires_at) VALUES (%s, %s, '', %s, %s) "
-    "ON CONFLICT (digest, name) DO UPDATE SET run_id = excluded.run_id, expires_at = excluded.expires_at"
-)
+WRITING_SQL = load_statements("runs/store/writing")
 Seal = Callable[[str], str]
 Result = TypeVar("Result")
 
@@ -322,20 +306,16 @@ def _delete_tasks(writes: StatementBatch, before: Run, effects: list[Effect]) ->
     ids = [task.id for task in gone.values() if task.id not in recreated_ids]
     for start in range(0, len(ids), MAX_BATCH_ROWS):
         chunk = ids[start : start + MAX_BATCH_ROWS]
-        tasks = f"({placeholders(chunk)})"
-        attempts = f"SELECT id FROM conductor_attempt WHERE task_id IN {tasks}"
-        writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({attempts})", chunk)
-        writes.run(f"DELETE FROM conductor_attempt WHERE task_id IN {tasks}", chunk)
-        writes.run(f"DELETE FROM conductor_task WHERE id IN {tasks}", chunk)
+        for name in ("delete_logs_of_tasks", "delete_attempts_of_tasks", "delete_tasks"):
+            writes.run(*WRITING_SQL[name].bind(task_ids=chunk))
     return fast_replace(before, tasks={key: task for key, task in before.tasks.items() if key not in gone})
 
 
 def _delete_rewritten_rows(writes: StatementBatch, task: Task) -> None:
     """Delete the rows that are rewritten under the same ids: the task, this attempt and later ones."""
-    later = "SELECT id FROM conductor_attempt WHERE task_id = %s AND number > %s"
-    writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({later})", [task.id, task.attempt.number])
-    writes.run("DELETE FROM conductor_attempt WHERE task_id = %s AND number >= %s", [task.id, task.attempt.number])
-    writes.run("DELETE FROM conductor_task WHERE id = %s", [task.id])
+    for name in ("delete_logs_after", "delete_attempts_from"):
+        writes.run(*WRITING_SQL[name].bind(task_id=task.id, number=task.attempt.number))
+    writes.run(*WRITING_SQL["delete_tasks"].bind(task_ids=[task.id]))
 
 
 def _write_attempts(
@@ -360,13 +340,12 @@ def _write_attempts(
         if values:
             writes.update(AttemptRow, columns, values)
     for new, _old in (pair for pair in changed if _payload_changed(*pair, "input")):
-        # A later attempt of a step that the engine executes itself gets its input when it starts.
-        sql = "UPDATE conductor_attempt SET input = %s, input_size = %s, input_path = %s WHERE id = %s"
-        writes.run(sql, [*writes.placement.of_task(new, after, "input"), new.id])
+        input, statement = writes.placement.of_task(new, after, "input"), WRITING_SQL["set_attempt_input"]
+        writes.run(*statement.bind(input=input.text, size=input.size, path=input.path, id=new.id))
     for new, old in changed:
         if (new.queue, new.priority) != (old.queue, old.priority):
-            sql = "UPDATE conductor_attempt SET queue = %s, domain = %s, priority = %s WHERE id = %s"
-            writes.run(sql, [new.queue, new.domain, new.priority, new.id])
+            statement = WRITING_SQL["set_attempt_queue"]
+            writes.run(*statement.bind(queue=new.queue, domain=new.domain, priority=new.priority, id=new.id))
     fresh = [
         _insert_values(attempt, task, writes, after) for id, (attempt, task) in existing.items() if id not in previous
     ]
@@ -419,8 +398,9 @@ def _write_tasks(writes: StatementBatch, before: Run, after: Run) -> None:
     if after.definition is not before.definition:
         for task, old in touched:
             if old is not None and rows.step_columns(task) != rows.step_columns(old):
-                sql = "UPDATE conductor_task SET joined_by = %s, loop_ref = %s, is_permissive = %s WHERE id = %s"
-                writes.run(sql, [*rows.step_columns(task), task.id])
+                joined_by, loop_ref, is_permissive = rows.step_columns(task)
+                columns = {"joined_by": joined_by, "loop_ref": loop_ref, "is_permissive": is_permissive}
+                writes.run(*WRITING_SQL["set_task_step"].bind(**columns, id=task.id))
 
 
 def _task_before(before: Run, task: Task) -> Task | None:
@@ -435,21 +415,17 @@ def _prune_iterations(writes: StatementBatch, before: Run, effects: list[Effect]
             loop = before.definition.steps.get(effect.loop.ref)
             inside = sorted(loop.inside) if loop else []
             iteration_path = rows.format_iteration_path((*effect.loop.iteration_path, effect.iteration))
-            or_inside = f" OR loop_ref IN ({placeholders(inside)})" if inside else ""
-            where = f"run_id = %s AND (iteration_path = %s OR iteration_path LIKE %s) AND (loop_ref = %s{or_inside})"
-            params = [before.id, iteration_path, f"{iteration_path}.%", effect.loop.ref, *inside]
-            tasks = f"SELECT id FROM conductor_task WHERE {where}"
-            writes.run(f"DELETE FROM conductor_attempt WHERE task_id IN ({tasks})", params)
-            writes.run(f"DELETE FROM conductor_task WHERE {where}", params)
+            place = {"run_id": before.id, "iteration_path": iteration_path, "deeper_paths": f"{iteration_path}.%"}
+            for name in ("delete_attempts_of_iteration", "delete_tasks_of_iteration"):
+                writes.run(*WRITING_SQL[name].bind(**place, loop_refs=[effect.loop.ref, *inside]))
 
 
 def _empty_inbox(writes: StatementBatch, before: Run, after: Run) -> None:
     """Delete consumed messages, and all messages at the end of the run."""
     if before.inbox and not after.is_open:
-        writes.run("DELETE FROM conductor_inboxmessage WHERE run_id = %s", [before.id])
+        writes.run(*WRITING_SQL["delete_inbox"].bind(run_id=before.id))
     elif after.inbox_taken:
-        params = [before.id, after.inbox_taken]
-        writes.run("DELETE FROM conductor_inboxmessage WHERE run_id = %s AND number <= %s", params)
+        writes.run(*WRITING_SQL["delete_taken_messages"].bind(run_id=before.id, up_to=after.inbox_taken))
 
 
 def _write_run(writes: StatementBatch, before: Run, after: Run, now: int) -> None:
@@ -518,7 +494,7 @@ def insert_started_runs(writes: StatementBatch, effects: Iterable[Effect], run: 
     starts = [effect for effect in effects if isinstance(effect, StartRun) and not effect.has_begun]
     if starts:
         for freed in filter(None, (effect.releases_key_of for effect in starts)):
-            writes.run("UPDATE conductor_run SET idempotency_key = NULL WHERE id = %s", [freed])
+            writes.run(*WRITING_SQL["free_idempotency_key"].bind(id=freed))
         values = [
             _run_columns(writes, new_child_run(effect, run, now), origin_of_start(effect, run), now, revision=0)
             for effect in starts
@@ -537,8 +513,8 @@ def attach_children(writes: StatementBatch, effects: Iterable[Effect], run: Run)
     """Make this run the parent of existing runs, so that they report their end to it."""
     for effect in effects:
         if isinstance(effect, AttachChild):
-            sql = "UPDATE conductor_run SET parent_id = %s, parent_attempt_id = %s WHERE id = %s"
-            writes.run(sql, [run.id, effect.attempt_id, effect.run_id])
+            statement = WRITING_SQL["attach_child"]
+            writes.run(*statement.bind(parent_id=run.id, attempt_id=effect.attempt_id, id=effect.run_id))
 
 
 def insert_webhook_waits(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> None:
@@ -547,17 +523,21 @@ def insert_webhook_waits(writes: StatementBatch, effects: Iterable[Effect], run:
     for effect in effects:
         if isinstance(effect, AwaitWebhook):
             paths = dumps(list(effect.paths)) or ""
-            writes.run(WEBHOOK_PATHS_SQL, [name, hashlib.sha256(paths.encode()).hexdigest(), paths])
-            writes.run(WEBHOOK_WAIT_SQL, [effect.attempt_id, name, version, effect.digest, now])
+            digest = hashlib.sha256(paths.encode()).hexdigest()
+            writes.run(*WRITING_SQL["insert_webhook_paths"].bind(workflow=name, digest=digest, paths=paths))
+            condition = {"attempt_id": effect.attempt_id, "digest": effect.digest}
+            writes.run(*WRITING_SQL["save_webhook_wait"].bind(**condition, workflow=name, version=version, now=now))
 
 
 def write_cached_results(writes: StatementBatch, effects: Iterable[Effect]) -> None:
     """Write the results that later tasks and runs can reuse."""
     for effect in effects:
         if isinstance(effect, CacheTaskResult):
-            writes.run(INSERT_TASK_RESULT, [effect.name[:255], effect.digest, effect.attempt_id, effect.until])
+            key = {"name": effect.name[:255], "digest": effect.digest, "until": effect.until}
+            writes.run(*WRITING_SQL["save_task_result"].bind(**key, attempt_id=effect.attempt_id))
         elif isinstance(effect, CacheRunOutput):
-            writes.run(INSERT_RUN_RESULT, [effect.name[:255], effect.digest, effect.run_id, effect.until])
+            key = {"name": effect.name[:255], "digest": effect.digest, "until": effect.until}
+            writes.run(*WRITING_SQL["save_run_result"].bind(**key, run_id=effect.run_id))
 
 
 def insert_messages(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> list[Message]:
