@@ -96,6 +96,9 @@ class RunCommand:
     `within_transaction`: writes other rows in the same transaction; it takes the time in epoch milliseconds.
     `payload_paths`: payloads that a client stored outside its request, by attempt id and part (`input`, `output`).
     `expected_revision`: the revision that the caller has seen.
+    `authorize`: raises Forbidden if the caller has no permission for the loaded run.
+    `write_logs`: writes lines to the logs of its tasks in the same transaction, with the loaded run, the data that the
+    decision has read, and the time.
     """
 
     run_id: str
@@ -108,14 +111,16 @@ class RunCommand:
     within_transaction: Callable[[int], None] | None = None
     payload_paths: Mapping[tuple[str, str], str] | None = None
     expected_revision: int | None = None
+    authorize: Callable[[Run], None] | None = None
+    write_logs: Callable[[Run, Mapping[DataRequest, Any], int], None] | None = None
 
     def as_grouped_change(self) -> GroupedChange | None:
         """Return the change that can share a transaction with others, or None if it needs its own."""
         is_plain = self.audit is None and self.consumes is None and self.within_transaction is None
-        is_plain = is_plain and not self.payload_paths and self.expected_revision is None
+        is_plain = is_plain and not self.payload_paths and self.expected_revision is None and self.write_logs is None
         if not (is_plain and self.attempts and len(self.attempts) == 1 and supports_commit_in_batch()):
             return None
-        change = GroupedChange(self.run_id, self.attempts[0], self.command, self.actor, self.reason)
+        change = GroupedChange(self.run_id, self.attempts[0], self.command, self.actor, self.reason, self.authorize)
         return change if change.has_valid_ids and not is_in_transaction() else None
 
 
@@ -197,7 +202,7 @@ def _simpler_request(request: RunCommand, error: Exception) -> RunCommand | None
         log.warning("command_simplified", extra={"cause": f"{type(error).__name__}: {error}"[:500]})
         if isinstance(simpler, FailUndecidableRun) and simpler.report is None:
             # What belongs to the report is not stored either.
-            request = replace(request, within_transaction=None, payload_paths=None)
+            request = replace(request, within_transaction=None, payload_paths=None, authorize=None, write_logs=None)
         return replace(request, command=simpler, attempts=None)
     if isinstance(error, PayloadOverLimit) and request.audit is not None:
         raise Conflict(f"Workflow {request.run_id} cannot continue: {error}") from error
@@ -304,6 +309,8 @@ class ChangeLoop(TransactionLoop):
             now = clock.now()
             before = loading.load_for_update(request.run_id, request.attempts)
             _require_revision(before, request.expected_revision)
+            if request.authorize is not None:
+                request.authorize(before)
             decision = decide_from_rows(before, request.command, self.data, now, saves_partially)
             if decision.data_requests and not decision.effects:
                 return decision
@@ -313,6 +320,8 @@ class ChangeLoop(TransactionLoop):
                 return Decision((), before)
             if request.within_transaction is not None:
                 request.within_transaction(now)
+            if request.write_logs is not None:
+                request.write_logs(before, self.data, now)
             fault_points.reach("before-commit")
             self._save(before, decision, now, batch)
             return decision
@@ -599,6 +608,8 @@ def _decide_in_group(member: GroupedCommand, before: Run, now: int, writes: Stat
     """Decide, and add the statements of the decision unless it needs more data."""
     change = member.change
     try:
+        if change.authorize is not None:
+            change.authorize(before)
         decision = decide_from_rows(before, change.command, LoadedData(), now)
     except RequestRefused as refusal:
         # What is refused only at the moment may succeed in the transaction of its own, which is repeated.

@@ -14,6 +14,7 @@ from ...core.decision_context import Command
 from ...core.effects import Effect
 from ...core.errors import RequestRefused
 from ...core.primitives import ID_PATTERN
+from ...core.snapshot import Run
 
 MAX_GROUP = 16
 """The maximum number of changes in one transaction."""
@@ -25,13 +26,17 @@ MAX_WAIT_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class GroupedChange:
-    """A change that can share its transaction: a command about one attempt, by an actor, and nothing else."""
+    """A change that can share its transaction: a command about one attempt, by an actor, and nothing else.
+
+    `authorize`: raises Forbidden if the caller has no permission for the loaded run.
+    """
 
     run_id: str
     attempt_id: str
     command: Command
     actor: str
     reason: str
+    authorize: Callable[[Run], None] | None = None
 
     @property
     def has_valid_ids(self) -> bool:

@@ -1,13 +1,15 @@
 """Commands on claimed attempts: report, renew the lease, and log."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from ...access.authentication import Target, task_target
 from ...access.secrets import load_secrets, redact_verbatim
 from ...core.commands import reports
 from ...core.commands.reports import Report
-from ...core.data_requests import SecretValues
+from ...core.data_requests import DataRequest, SecretValues
 from ...core.decision_context import Command, DecisionContext
 from ...core.effects import Effect
 from ...core.errors import AlreadyResolved, NotFound
@@ -62,11 +64,14 @@ def report_task(run_id: str, attempt_id: str, report: Report, by: str, options: 
             report = replace(report, output=output)
         else:
             report = enforce_output_limit(report)
-        redacted = RedactedReport(attempt_id, report, options.logs, is_output_uploaded=bool(output_path))
-        command = authorize_first(redacted, attempt_id, options.guard)
-        write_logs = redacted.write_logs if options.logs else None
         change = RunCommand(
-            run_id, command, by, attempts=[attempt_id], within_transaction=write_logs, payload_paths=named
+            run_id,
+            redacted_report(attempt_id, report, is_output_uploaded=bool(output_path)),
+            by,
+            attempts=[attempt_id],
+            payload_paths=named,
+            authorize=authorization(attempt_id, options.guard),
+            write_logs=partial(write_redacted_logs, attempt_id, options.logs) if options.logs else None,
         )
         try:
             change_run(change)
@@ -77,31 +82,56 @@ def report_task(run_id: str, attempt_id: str, report: Report, by: str, options: 
         return True
 
 
-class RedactedReport:
-    """The command of a report, and its log lines, with the secrets of the task redacted.
+def authorization(attempt_id: str, guard: Guard | None) -> Callable[[Run], None] | None:
+    """Return what checks the permission for an attempt. The task is loaded at that point, so it needs no query."""
+    return None if guard is None else partial(require_permission, attempt_id, guard)
+
+
+def require_permission(attempt_id: str, guard: Guard, run: Run) -> None:
+    """Call the guard with the task of an attempt.
+
+    Raises:
+        AlreadyResolved: when the attempt has ended.
+        Forbidden: when the guard refuses the reporter.
+    """
+    task = reports.require_open_task(run, attempt_id)
+    attempt, name = task.attempt, task.step.name
+    guard(task_target(attempt.queue, attempt.domain, name, run.id, run.definition.name))
+
+
+def redacted_report(attempt_id: str, report: Report, *, is_output_uploaded: bool = False) -> Command:
+    """Return the command that applies a report with the secrets of its task redacted.
 
     `is_output_uploaded`: the output is stored as it was uploaded, without redaction.
     """
 
-    def __init__(
-        self, attempt_id: str, report: Report, logs: Sequence[tuple[str, int]] = (), *, is_output_uploaded: bool = False
-    ) -> None:
-        self._attempt_id, self._report, self._logs = attempt_id, report, logs
-        self._is_output_uploaded = is_output_uploaded
-        # Known once the task is loaded.
-        self._secrets: Collection[str] = ()
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
+        values, redacted = secrets_of_task(run, attempt_id), report
+        if values is not None:
+            secrets = ctx.require(values).values()
+            output = report.output if is_output_uploaded else redact_verbatim(report.output, secrets)
+            redacted = replace(report, output=output, reason=redact_verbatim(report.reason, secrets))
+        return reports.apply_report(attempt_id, redacted)(run, ctx, now)
 
-    def __call__(self, run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
-        report, names = self._report, reports.require_open_task(run, self._attempt_id).step_state.get("secrets")
-        if names:
-            secrets = self._secrets = ctx.require(SecretValues(frozenset(names))).values()
-            output = report.output if self._is_output_uploaded else redact_verbatim(report.output, secrets)
-            report = replace(report, output=output, reason=redact_verbatim(report.reason, secrets))
-        return reports.apply_report(self._attempt_id, report)(run, ctx, now)
+    return command
 
-    def write_logs(self, now: int) -> None:
-        """Save the log lines. Called after the command."""
-        add_logs(self._attempt_id, self._logs, now, self._secrets)
+
+def write_redacted_logs(
+    attempt_id: str, logs: Sequence[tuple[str, int]], run: Run, data: Mapping[DataRequest, Any], now: int
+) -> None:
+    """Save the log lines of a report, with the secrets that its command has read redacted."""
+    values = secrets_of_task(run, attempt_id)
+    add_logs(attempt_id, logs, now, () if values is None else data[values].values())
+
+
+def secrets_of_task(run: Run, attempt_id: str) -> SecretValues | None:
+    """Return the request for the secrets in the input of a task, or None if there are none.
+
+    Raises:
+        AlreadyResolved: when the attempt has ended.
+    """
+    names = reports.require_open_task(run, attempt_id).step_state.get("secrets")
+    return SecretValues(frozenset(names)) if names else None
 
 
 def report_by_ref(run_id: str, ref: str, report: Report, by: str) -> str | None:
@@ -127,20 +157,6 @@ def _require_task(run_id: str, ref: str) -> None:
         raise NotFound(f"Found no running task {ref} of workflow {run_id} to update")
 
 
-def authorize_first(command: Command, attempt_id: str, guard: Guard | None) -> Command:
-    """Return a command that calls the guard first. The task is loaded at that point, so the check needs no query."""
-    if guard is None:
-        return command
-
-    def guarded(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
-        task = reports.require_open_task(run, attempt_id)
-        name = task.step.name
-        guard(task_target(task.attempt.queue, task.attempt.domain, name, run.id, run.definition.name))
-        return command(run, ctx, now)
-
-    return guarded
-
-
 def renew_lease(run_id: str, attempt_id: str, by: str, guard: Guard | None = None, worker: str = "") -> None:
     """Extend the lease of an attempt, if it is open.
 
@@ -152,9 +168,10 @@ def renew_lease(run_id: str, attempt_id: str, by: str, guard: Guard | None = Non
         change_run(
             RunCommand(
                 run_id,
-                authorize_first(reports.renew_lease(attempt_id, worker), attempt_id, guard),
+                reports.renew_lease(attempt_id, worker),
                 by,
                 attempts=[attempt_id],
+                authorize=authorization(attempt_id, guard),
             )
         )
     except AlreadyResolved:
