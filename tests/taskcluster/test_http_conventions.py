@@ -1,13 +1,17 @@
 """Conventions of every method: error format, order of checks, hostile input (taskcluster §1.1)."""
 
 import gzip
+import json
 
 import pytest
+from django.test import RequestFactory
 
 from conductor_app.taskcluster import urls
 from conductor_app.taskcluster.api import schemas
+from conductor_app.taskcluster.api.tasks import ClaimWork
+from conductor_app.taskcluster.api.view import TaskclusterView
 
-from .conftest import HOUR, LINUX, refusal_code
+from .conftest import HOUR, JSON, LINUX, refusal_code
 
 NONE = "V3Wzk-6rT9yQ1uY2o0nJ5A"
 MALFORMED, SCHEMA, INPUT = (400, "MalformedPayload"), (400, "InputValidationError"), (400, "InputError")
@@ -252,3 +256,50 @@ def test_an_unknown_value_of_an_enumeration_is_answered_with_all_values(queue):
 
     assert refusal_code(reply) == SCHEMA
     assert '"highest", "very-high", "high", "medium", "low", "very-low", "lowest"' in reply.json()["message"]
+
+
+class ClaimThroughTheFramework(TaskclusterView):
+    """The claim, as views of other methods handle requests."""
+
+    methods, post = ClaimWork.methods, ClaimWork.post
+
+
+CLAIM = {"workerGroup": "here", "workerId": "w1", "tasks": 1}
+
+
+@pytest.mark.parametrize(
+    "request_of_a_worker",
+    [
+        {},
+        {"verb": "GET"},
+        {"verb": "OPTIONS"},
+        {"verb": "HEAD"},
+        {"type": "text/plain"},
+        {"body": b"{"},
+        {"body": b""},
+        {"body": {"workerGroup": "here", "tasks": "many"}},
+        {"body": {"workerGroup": "no group", "workerId": "w1"}},
+        {"address": "no queue"},
+        {"query": "?colour=crimson"},
+        {"headers": {"Authorization": "Hawk nothing"}},
+        {"headers": {"X-Taskcluster-Trace-Id": "abc123", "Origin": "https://example.org"}},
+    ],
+    ids=str,
+)
+def test_a_claim_is_answered_as_requests_of_other_methods(queue, request_of_a_worker):
+    sent = {"verb": "POST", "type": JSON, "body": CLAIM, "address": LINUX, "query": "", "headers": {}}
+    sent |= request_of_a_worker
+    body = sent["body"] if isinstance(sent["body"], bytes) else json.dumps(sent["body"]).encode()
+    replies = []
+    for view in (ClaimWork, ClaimThroughTheFramework):
+        path = f"/api/queue/v1/claim-work/{LINUX}{sent['query']}"
+        request = RequestFactory().generic(sent["verb"], path, body, sent["type"], headers=sent["headers"])
+        reply = view.as_view()(request, taskQueueId=sent["address"])
+        replies.append((reply.status_code, reply.content, without_ids(reply)))
+
+    assert replies[0] == replies[1]
+
+
+def without_ids(reply):
+    """Return the headers of a reply, with the names of those that differ for each request."""
+    return {name: value if len(value) != 32 else "" for name, value in reply.headers.items()}

@@ -40,6 +40,9 @@ from .view import (
     ApiMethod,
     TaskclusterRequest,
     TaskclusterView,
+    TaskclusterWorkerRequest,
+    TaskclusterWorkerView,
+    require_facts,
     task_credentials,
 )
 
@@ -301,75 +304,75 @@ class ChangeTaskPriority(TaskclusterView):
         return Json(status_reply(apply_action(PRIORITIZE, task_id, request.caller.client_id, priority=priority)))
 
 
-class ClaimWork(TaskclusterView):
+class ClaimWork(TaskclusterWorkerView):
     """/claim-work/{taskQueueId}: claim tasks, and wait up to 20 s if there are none."""
 
     methods = {"POST": ApiMethod("claimWork", scopes_of_facts=CLAIM_WORK_SCOPES)}
 
-    def post(self, request: TaskclusterRequest) -> HttpResponse:
+    def post(self, request: TaskclusterWorkerRequest) -> HttpResponse:
         document, queue = request.document, request.params["taskQueueId"]
         group, name = document["workerGroup"], document["workerId"]
-        request.require(workerGroup=group, workerId=name)
+        require_facts(request, workerGroup=group, workerId=name)
         claim = commands.begin_claim(queue, group, name, int(document["tasks"]), waiting_client(request))
         render = commands.render_delivered(lambda claimed: Json({"tasks": [claim_reply(each) for each in claimed]}))
         return reply_after(request, claim, render)
 
 
-class ClaimTask(TaskclusterView):
+class ClaimTask(TaskclusterWorkerView):
     """/task/{taskId}/runs/{runId}/claim: claim one run."""
 
     methods = {"POST": ApiMethod("claimTask", scopes_of_facts=CLAIM_TASK_SCOPES)}
 
-    def post(self, request: TaskclusterRequest) -> HttpResponse:
+    def post(self, request: TaskclusterWorkerRequest) -> HttpResponse:
         document, task_id = request.document, request.params["taskId"]
-        request.require(**document, **queue_facts(commands.find_task(task_id).queue))
+        require_facts(request, **document, **queue_facts(commands.find_task(task_id).queue))
         return Json(
             claim_reply(commands.claim_one(task_id, run_number(request), document["workerGroup"], document["workerId"]))
         )
 
 
-class ReclaimTask(TaskclusterView):
+class ReclaimTask(TaskclusterWorkerView):
     """/task/{taskId}/runs/{runId}/reclaim: extend the lease."""
 
     methods = {"POST": ApiMethod("reclaimTask", scopes="queue:reclaim-task:<taskId>/<runId>")}
 
-    def post(self, request: TaskclusterRequest) -> HttpResponse:
+    def post(self, request: TaskclusterWorkerRequest) -> HttpResponse:
         return Json(reclaim_reply(commands.renew_lease(request.params["taskId"], run_number(request))))
 
 
-class ReportCompleted(TaskclusterView):
+class ReportCompleted(TaskclusterWorkerView):
     """/task/{taskId}/runs/{runId}/completed: report success. A body of older workers can report a failure."""
 
     methods = {"POST": ApiMethod("reportCompleted", scopes="queue:resolve-task:<taskId>/<runId>")}
 
-    def post(self, request: TaskclusterRequest) -> HttpResponse:
+    def post(self, request: TaskclusterWorkerRequest) -> HttpResponse:
         return resolve_run(request, COMPLETED if parse_success(request) else FAILED)
 
 
-class ReportFailed(TaskclusterView):
+class ReportFailed(TaskclusterWorkerView):
     """/task/{taskId}/runs/{runId}/failed: report a failure that a new attempt would repeat."""
 
     methods = {"POST": ApiMethod("reportFailed", scopes="queue:resolve-task:<taskId>/<runId>")}
 
-    def post(self, request: TaskclusterRequest) -> HttpResponse:
+    def post(self, request: TaskclusterWorkerRequest) -> HttpResponse:
         return resolve_run(request, FAILED)
 
 
-class ReportException(TaskclusterView):
+class ReportException(TaskclusterWorkerView):
     """/task/{taskId}/runs/{runId}/exception: report that the task could not be executed, with a reason."""
 
     methods = {"POST": ApiMethod("reportException", scopes="queue:resolve-task:<taskId>/<runId>")}
 
-    def post(self, request: TaskclusterRequest) -> HttpResponse:
+    def post(self, request: TaskclusterWorkerRequest) -> HttpResponse:
         return resolve_run(request, request.document["reason"])
 
 
-def resolve_run(request: TaskclusterRequest, reason: str) -> HttpResponse:
+def resolve_run(request: TaskclusterWorkerRequest, reason: str) -> HttpResponse:
     """Resolve a run, and return the status of the task."""
     return Json(status_reply(commands.report_task(request.params["taskId"], run_number(request), reason)))
 
 
-def run_number(request: TaskclusterRequest) -> int:
+def run_number(request: TaskclusterWorkerRequest) -> int:
     """Return the number of the run in the path."""
     return int(request.params["runId"])
 
