@@ -5,7 +5,7 @@ Each content in blob storage has a row. A sweep deletes the content of expired r
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core.errors import PayloadOverLimit
 from ..core.masking import mask_encrypt, mask_step_state, masked_names

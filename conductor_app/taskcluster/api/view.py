@@ -220,7 +220,7 @@ class TaskclusterRequest(ApiRequest):
 
 
 class TaskclusterWorkerRequest(HttpRequest):
-    """The request that a `TaskclusterWorkerView` receives: Django's request with the caller and the validated parameters."""
+    """The request that a `TaskclusterWorkerView` receives: Django's, with the caller and the validated parameters."""
 
     api_method: ApiMethod
     params: Mapping[str, str]
