@@ -1,1 +1,1 @@
-"""Alerts, their targets, digests and the saved views that they watch."""
+"""Alerts, their targets and the saved views that they watch."""

@@ -129,9 +129,8 @@ def measure() -> None:
 
 @app.task(name="conductor_app.background.jobs.alerts")
 def alerts() -> None:
-    """Check due alerts and what other slices watch, and send due digests."""
+    """Check due alerts and what other slices watch."""
     from conductor_app.alerts.commands import check_due_alerts
-    from conductor_app.alerts.digests import send_due_digests
     from conductor_app.processes.sweeps import run_and_record_sweep
 
     _run_each(
@@ -141,7 +140,6 @@ def alerts() -> None:
             for work in registered_work()
             for name, sweep in work.alert_sweeps.items()
         ),
-        partial(run_and_record_sweep, "send_digests", send_due_digests),
     )
 
 

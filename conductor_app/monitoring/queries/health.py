@@ -159,7 +159,6 @@ SWEEP_INTERVALS_MS = {
     "measure_usual": MINUTE,
     "ring_alerts": MINUTE,
     "watch_groups": MINUTE,
-    "send_digests": MINUTE,
 }
 """Intervals of sweeps that run less often. They are late after two missed passes."""
 LEVELS = (
