@@ -111,7 +111,6 @@ PAGE_ONLY_PERMISSIONS = (
     "conductor.view_callerquota",
     "conductor.change_modelbudget",
     "conductor.delete_vectordocument",
-    *(f"django_celery_beat.view_{model}" for model in ("periodictask", "intervalschedule", "crontabschedule")),
 )
 """Permissions on pages that are not rights of clients."""
 USED_PERMISSIONS = frozenset((*PERMISSION_BY_RIGHT.values(), *RUN_PAGE_PERMISSIONS, *PAGE_ONLY_PERMISSIONS))

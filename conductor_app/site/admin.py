@@ -43,7 +43,7 @@ from ..failures.pages import FailureGroupPage, FailuresPage
 from ..human_tasks.pages.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
 from ..human_tasks.pages.tasks import HumanTaskAnswerPage, HumanTasksPage
 from ..monitoring.pages.overview import AttentionPage, FirstStepsPage, OverviewActivityPage, overview_context
-from ..monitoring.pages.system import SCHEDULES, BackgroundJobsPage, SystemPage
+from ..monitoring.pages.system import BackgroundJobsPage, SystemPage
 from ..monitoring.queries.health import health_for
 from ..runs.models import Attempt, Run
 from ..runs.pages.comparison import ComparePage
@@ -64,9 +64,8 @@ from ..tasks.pages.queues import QueuePage, QueuesPage, WhyWaitingPage
 from ..tasks.pages.workers import WorkerPage, WorkersPage
 from ..web.forms import strip_nul_from_request
 from ..web.pages import Page, in_read_snapshot, name_missing_permission, without_empty_parameters
-from ..web.preferences import is_compact, zone_of
+from ..web.preferences import PreferencesPage, is_compact, zone_of
 from .palette import PalettePage
-from .preferences import PreferencesPage
 from .sidebar import StatusBarPage, build_sections, page_name, page_tabs
 
 OBJECT_PAGES: tuple[Page, ...] = (
@@ -153,7 +152,6 @@ MODEL_ADMINS = {
     ScopeRole: ScopeRoleAdmin,
     User: AuditedUserAdmin,
     Group: AuditedGroupAdmin,
-    **SCHEDULES,
 }
 
 

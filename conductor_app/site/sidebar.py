@@ -13,7 +13,6 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
-from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
 from ..access.models import AccessKey, Application, AuditEntry, Client, Grant, Secret, Variable
 from ..definitions.models import TaskDefinition, WorkflowDefinition
@@ -115,16 +114,7 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
         SidebarEntry(AuditEntry, _("Audit log"), "audit"),
         SidebarEntry("undelivered_messages", _("Undelivered messages"), "inbox"),
         SidebarEntry("retention", _("Retention"), "archive"),
-        SidebarEntry(
-            "background_jobs",
-            _("Background jobs"),
-            "sweeps",
-            (
-                SidebarEntry(PeriodicTask, _("Periodic tasks"), "beats"),
-                SidebarEntry(IntervalSchedule, _("Interval schedules"), "waiting"),
-                SidebarEntry(CrontabSchedule, _("Crontab schedules"), "schedules"),
-            ),
-        ),
+        SidebarEntry("background_jobs", _("Background jobs"), "sweeps"),
         SidebarEntry(Secret, _("Secrets"), "secrets"),
         SidebarEntry(Variable, _("Variables"), "variables"),
         SidebarEntry(Application, _("Applications"), "applications"),

@@ -87,7 +87,6 @@ PAGES = {
     "runs-filtered": "conductor/run/?status=FAILED&task=refund_customer:FAILED",
     "nothing-matches": "conductor/run/?status=TIMED_OUT",
     "gone": "conductor/run/01a1fefd-0000-7713-a9be-d9d47189da94/change/",
-    "beats": "django_celery_beat/periodictask/",
     "users": "auth/user/",
     "user-new": "auth/user/add/",
     "roles": "auth/group/",

@@ -23,8 +23,6 @@ LISTS = [
     "/admin/auth/user/",
     "/admin/auth/user/add/",
     "/admin/auth/group/",
-    "/admin/django_celery_beat/periodictask/",
-    "/admin/django_celery_beat/intervalschedule/",
     "/admin/password_change/",
 ]
 INLINE = re.compile(r"<style|\sstyle=|<script(?![^>]*\bsrc=)|\son[a-z]+=|javascript:", re.I)

@@ -5,13 +5,11 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import django
-from django.contrib.admin import display
 from django.core import checks
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
+from django_celery_beat.models import PeriodicTask
 
 from ...access.authentication import server_address
 from ...db import replica
@@ -19,8 +17,8 @@ from ...db.size import database_status
 from ...tasks.models import SweepPass
 from ...utils import clock
 from ...utils.formatting import format_duration
-from ...web.badges import format_count, mark_names, relative_time, render_pill
-from ...web.pages import Page, ReadOnlyAdmin
+from ...web.badges import mark_names, relative_time, render_pill
+from ...web.pages import Page
 from ..commands import script_isolation
 from ..queries.health import has_sweep_failed, is_sweep_late
 from ..queries.system import configuration, operator_advice, server_clocks, sweep_statuses
@@ -55,7 +53,7 @@ def _sweep_row(sweep: SweepPass, now: int) -> dict[str, Any]:
 
 def _job_row(job: PeriodicTask, now: int) -> dict[str, Any]:
     last = int(job.last_run_at.timestamp() * 1000) if job.last_run_at else None
-    return {"job": job, "schedule": format_interval(job), "last": relative_time(last, now)}
+    return {"job": job, "schedule": _format_interval(job), "last": relative_time(last, now)}
 
 
 LOOP_LABELS = {
@@ -110,60 +108,8 @@ def _installed_version(name: str) -> str:
         return _("from source")
 
 
-class PeriodicTaskAdmin(ReadOnlyAdmin):
-    """Periodic tasks with their intervals."""
-
-    list_display = ("name", "state", "interval_text", "last", "times", "job")
-    list_select_related = ("interval", "crontab", "solar", "clocked")
-    ordering = ("name",)
-    search_fields = ("name", "task")
-    search_help_text = gettext_lazy("Part of a name")
-
-    @display(description=gettext_lazy("state"))
-    def state(self, row: PeriodicTask) -> SafeString:
-        return render_pill("succeeded", _("on")) if row.enabled else render_pill("paused", _("off"))
-
-    @display(description=gettext_lazy("interval"))
-    def interval_text(self, row: PeriodicTask) -> str:
-        return format_interval(row)
-
-    @display(description=gettext_lazy("last triggered"))
-    def last(self, row: PeriodicTask) -> SafeString:
-        return relative_time(row.last_run_at and round(row.last_run_at.timestamp() * 1000))
-
-    @display(description=gettext_lazy("count"))
-    def times(self, row: PeriodicTask) -> str:
-        return format_count(row.total_run_count)
-
-    @display(description=gettext_lazy("task"))
-    def job(self, row: PeriodicTask) -> str:
-        return row.task
-
-
-def format_interval(row: PeriodicTask) -> str:
-    """Return the interval of a periodic task as text."""
-    return str(row.scheduler) if row.interval is None else _format_span(row.interval)
-
-
-def _format_span(interval: IntervalSchedule) -> str:
-    seconds = interval.schedule.run_every.total_seconds()
+def _format_interval(row: PeriodicTask) -> str:
+    if row.interval is None:
+        return str(row.scheduler)
+    seconds = row.interval.schedule.run_every.total_seconds()
     return _("every %(span)s") % {"span": format_duration(round(seconds * 1000))}
-
-
-class IntervalAdmin(ReadOnlyAdmin):
-    """Schedules that are intervals."""
-
-    list_display = ("interval_text",)
-
-    @display(description=gettext_lazy("interval"))
-    def interval_text(self, row: IntervalSchedule) -> str:
-        return _format_span(row)
-
-
-class CrontabAdmin(ReadOnlyAdmin):
-    """Schedules that are crontab expressions."""
-
-    list_display = ("__str__",)
-
-
-SCHEDULES = {PeriodicTask: PeriodicTaskAdmin, IntervalSchedule: IntervalAdmin, CrontabSchedule: CrontabAdmin}
