@@ -38,9 +38,9 @@ class ScannedRuns:
     since: int | None
 
 
-def _newest_runs(rows: RunQuerySet, number: int) -> ScannedRuns:
-    since = rows.order_by("-created_at").values_list("created_at", flat=True)[number : number + 1].first()
-    return ScannedRuns(rows if since is None else rows.filter(created_at__gte=since), number, since)
+def _scan_reason(rows: RunQuerySet, text: str) -> ScannedRuns:
+    """Search the reason of the newest runs that have one."""
+    return _scan_newest(rows.exclude(reason=""), REASONS, reason__icontains=text)
 
 
 def _scan_newest(rows: RunQuerySet, number: int, *conditions: Any, **more: Any) -> ScannedRuns:
@@ -48,9 +48,9 @@ def _scan_newest(rows: RunQuerySet, number: int, *conditions: Any, **more: Any) 
     return ScannedRuns(newest.rows.filter(*conditions, **more), number, newest.since)
 
 
-def _scan_reason(rows: RunQuerySet, text: str) -> ScannedRuns:
-    """Search the reason of the newest runs that have one."""
-    return _scan_newest(rows.exclude(reason=""), REASONS, reason__icontains=text)
+def _newest_runs(rows: RunQuerySet, number: int) -> ScannedRuns:
+    since = rows.order_by("-created_at").values_list("created_at", flat=True)[number : number + 1].first()
+    return ScannedRuns(rows if since is None else rows.filter(created_at__gte=since), number, since)
 
 
 def _scan_document(rows: RunQuerySet, condition: str) -> ScannedRuns:
@@ -90,8 +90,6 @@ SCANNING_FILTERS: dict[str, Callable[[RunQuerySet, Any], ScannedRuns]] = {
     "error": _scan_reason,
     "inside": _scan_document,
 }
-
-
 MAX_IDS = 1_000
 
 
@@ -189,8 +187,6 @@ START_ORDER_FILTERS: dict[str, Callable[[RunQuerySet, int], RunQuerySet]] = {
 
 A run ends after its start. The clocks of two servers are assumed to differ by less than a minute.
 """
-
-
 FAILURE_GROUP = "failure_group"
 MAX_TITLE_LENGTH = 100
 
@@ -268,8 +264,6 @@ DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
     FAILURE_GROUP: _describe_value(gettext_lazy("with failures in group %(value)s")),
     "refused_of": _describe_value(gettext_lazy("rejected in bulk operation %(value)s")),
 }
-
-
 Selection = Mapping[str, Any]
 Filter = Callable[[RunQuerySet, Any], RunQuerySet | ScannedRuns]
 FILTERS: dict[str, Filter] = {"search": search_runs, **INDEXED_FILTERS, **SCANNING_FILTERS}

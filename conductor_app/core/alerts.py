@@ -323,10 +323,6 @@ def requests_for(kind: str, settings: Settings, notice: AlertNotice, message_id:
     return [build(settings, AlertNotice(**facts | {"event": each}), message_id) for each in (TRIGGER, RESOLVE)]
 
 
-def _json_request(url: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> TargetRequest:
-    return TargetRequest(url, json.dumps(body), {"Content-Type": "application/json", **(headers or {})})
-
-
 def _slack_request(settings: Settings, notice: AlertNotice, message_id: str) -> TargetRequest:
     text = f"*{TITLES[notice.event]}: {_escape_slack(notice.view)}*\n{_escape_slack(notice.sentence)}"
     if notice.link:
@@ -341,6 +337,10 @@ def _slack_request(settings: Settings, notice: AlertNotice, message_id: str) -> 
 
 def _escape_slack(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _json_request(url: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> TargetRequest:
+    return TargetRequest(url, json.dumps(body), {"Content-Type": "application/json", **(headers or {})})
 
 
 def _teams_request(settings: Settings, notice: AlertNotice, message_id: str) -> TargetRequest:

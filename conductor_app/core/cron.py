@@ -65,21 +65,11 @@ class CronField:
 
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 DAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
-
 SECOND, MINUTE, HOUR = CronField("second", 0, 59), CronField("minute", 0, 59), CronField("hour", 0, 23)
 DAY_OF_MONTH = CronField("day of month", 1, 31)
 MONTH = CronField("month", 1, 12, MONTHS)
 # Sunday is 7, and 0 as well.
 DAY_OF_WEEK = CronField("day of week", 1, 7, DAYS, {0: 7})
-
-
-def _parse_field(text: str, field: CronField) -> frozenset[int]:
-    """Return the numbers of a field without day rules.
-
-    Raises:
-        CronRefused: when the text is invalid.
-    """
-    return frozenset(number for part in text.split(",") for number in parse_field_entry(part, field))
 
 
 def parse_field_entry(part: str, field: CronField) -> list[int]:
@@ -400,6 +390,15 @@ def _parse_fields(parts: list[str]) -> Cron:
         days_of_month(day),
         days_of_week(weekday),
     )
+
+
+def _parse_field(text: str, field: CronField) -> frozenset[int]:
+    """Return the numbers of a field without day rules.
+
+    Raises:
+        CronRefused: when the text is invalid.
+    """
+    return frozenset(number for part in text.split(",") for number in parse_field_entry(part, field))
 
 
 MAX_ENTRIES = 100

@@ -119,14 +119,6 @@ def next_times(part: SimulatedRun, now: int) -> Iterable[int]:
             yield from _attempt_due_times(part, attempt)
 
 
-def _timer_times(part: SimulatedRun) -> Iterable[int]:
-    """Yield the times at which timers of the run or of its open attempts expire."""
-    if part.run.wake_at != NEVER:
-        yield part.run.wake_at
-    for task in part.run.open_tasks:
-        yield from _attempt_due_times(part, task.attempt)
-
-
 def _attempt_due_times(part: SimulatedRun, attempt: Attempt) -> Iterable[int]:
     if attempt.is_open and attempt.due_at != NEVER and (attempt.id, attempt.due_at) not in part.passed:
         yield attempt.due_at
@@ -373,6 +365,14 @@ class Simulation:
         name, version = run.definition.name, run.definition.version
         facts = {"id": run.id, "name": name, "version": version, "status": run.status, "reason": run.reason}
         return reports.child_ended(message.facts["attempt"], {**facts, "output": run.output})
+
+
+def _timer_times(part: SimulatedRun) -> Iterable[int]:
+    """Yield the times at which timers of the run or of its open attempts expire."""
+    if part.run.wake_at != NEVER:
+        yield part.run.wake_at
+    for task in part.run.open_tasks:
+        yield from _attempt_due_times(part, task.attempt)
 
 
 class SimulationLoop(DecisionLoop):

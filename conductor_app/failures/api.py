@@ -118,6 +118,12 @@ class FailureGroupInsight(ConductorView):
         return Json(_detail_document(failure_detail(group.merged_into or group, time_range), time_range))
 
 
+def _listed_document(listed: ListedFailureGroup) -> Document:
+    impact = listed.impact
+    last_day = {"failures": listed.today, "affectedRuns": len(impact.affected), "lostRuns": len(impact.lost)}
+    return {**_group_document(listed.group), "lastDay": last_day}
+
+
 def _group_document(group: FailureGroup) -> Document:
     facts: Document = {"assignee": group.assignee, "note": group.note, "taskReferenceName": group.ref}
     return {
@@ -131,12 +137,6 @@ def _group_document(group: FailureGroup) -> Document:
         "sampleWorkflowId": group.sample_run_id,
         **{name: value for name, value in facts.items() if value},
     }
-
-
-def _listed_document(listed: ListedFailureGroup) -> Document:
-    impact = listed.impact
-    last_day = {"failures": listed.today, "affectedRuns": len(impact.affected), "lostRuns": len(impact.lost)}
-    return {**_group_document(listed.group), "lastDay": last_day}
 
 
 def _detail_document(detail: FailureDetail, time_range: TimeRange) -> Document:

@@ -28,10 +28,6 @@ def local_caller_has_left() -> bool:
     return False
 
 
-def _ignore_notification() -> None:
-    """Do nothing: the waiter is not waiting, and reads its queue before it waits."""
-
-
 class Waiter:
     """One waiter, for one queue or several. It reads its queue after it has subscribed, and whenever a wait ends.
 
@@ -97,6 +93,10 @@ class Waiter:
         """
         self.was_notified = True
         return self._wake
+
+
+def _ignore_notification() -> None:
+    """Do nothing: the waiter is not waiting, and reads its queue before it waits."""
 
 
 class WaiterRegistry:
@@ -281,8 +281,6 @@ def _call_all(wakes: Iterable[Callable[[], None]]) -> None:
 
 
 WAITERS = process_state.slot(WaiterRegistry)
-
-
 CROWDED_SECONDS = 1.0
 """The maximum wait of a request above the limit of waiting requests: long enough that its client does not poll in a
 tight loop, and short enough that its connection becomes free for other clients.

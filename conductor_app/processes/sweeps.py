@@ -217,11 +217,6 @@ def run_and_record_sweep(name: str, sweep: Sweep, lag_ms: int = 0) -> int:
 _recorded_at: Slot[dict[str, int]] = process_state.slot(dict)
 
 
-def _is_recorded(name: str, now: int) -> bool:
-    """Return True if a pass that handled nothing need not be recorded yet."""
-    return abs(now - _recorded_at.value.get(name, 0)) < NOTED_EVERY_MS
-
-
 def _record_pass(name: str, began: int, handled: int, error: str, lag: int) -> None:
     """Save the last pass for the admin pages; a pass that handled nothing only every NOTED_EVERY_MS."""
     if not handled and not error and _is_recorded(name, began):
@@ -235,6 +230,11 @@ def _record_pass(name: str, began: int, handled: int, error: str, lag: int) -> N
     if error:
         row.error, row.failed_at = error, began
     row.save()
+
+
+def _is_recorded(name: str, now: int) -> bool:
+    """Return True if a pass that handled nothing need not be recorded yet."""
+    return abs(now - _recorded_at.value.get(name, 0)) < NOTED_EVERY_MS
 
 
 def _record_idle_passes(now: int) -> None:

@@ -173,49 +173,6 @@ def record_sign_in(username: str, action: str, address: str, reason: str = "", b
     logger.info("%s: %s from %s%s", name, action, address or "an unknown address", f" ({reason})" if reason else "")
 
 
-def _update_external_user(user: User, external: ExternalUser) -> None:
-    """Replace the groups and roles of a user by those of the provider, and check that the user may sign in.
-
-    Groups of the provider map to the groups of this server with the same name, and to roles by the setting
-    `external_group_roles`. If that setting is empty, roles are not changed.
-
-    Raises:
-        Forbidden: when the user is deactivated, or belongs to no group that may sign in.
-    """
-    if not user.is_active:
-        raise Forbidden(f"The user {user.get_username()} is deactivated.")
-    groups = set(Group.objects.filter(profile__role=None, name__in=external.groups))
-    role_names = [
-        role
-        for group, roles in conf.external_group_roles.items()
-        if group == ANY_GROUP or group in external.groups
-        for role in roles
-    ]
-    wanted = groups | {role_group(role) for role in role_names}
-    replaced = Group.objects.filter(user=user)
-    if not conf.external_group_roles:
-        replaced = replaced.filter(profile__role=None)
-    is_permitted = bool(wanted) or Group.objects.filter(user=user).exclude(pk__in=replaced).exists()
-    before = set(replaced)
-    with transaction.atomic():
-        user.groups.remove(*(before - wanted))
-        user.groups.add(*(wanted - before))
-        facts = (is_permitted, external.email[:254], external.first_name[:150], external.last_name[:150])
-        if facts != (user.is_staff, user.email, user.first_name, user.last_name):
-            user.is_staff, user.email, user.first_name, user.last_name = facts
-            user.save(update_fields=["is_staff", "email", "first_name", "last_name"])
-        if wanted != before:
-            names: dict[str, Any] = {
-                "added": sorted(str(g) for g in wanted - before),
-                "removed": sorted(str(g) for g in before - wanted),
-            }
-            record_access_change(
-                USER_KIND, user.get_username(), "update groups at sign-in", user.get_username(), **names
-            )
-    if not is_permitted:
-        raise Forbidden(f"{user.get_username()} belongs to no group that may sign in here.")
-
-
 def find_or_create_external_user(issuer: str, subject: str, external: ExternalUser) -> User:
     """Return the user of an identity, created at its first sign-in.
 
@@ -257,6 +214,49 @@ def _prepare_user(username: str) -> User:
     if not may_be_linked(user) or not permitted.update(link_until=None):
         raise Forbidden(f"Another account of this server has the name {username}.")
     return user
+
+
+def _update_external_user(user: User, external: ExternalUser) -> None:
+    """Replace the groups and roles of a user by those of the provider, and check that the user may sign in.
+
+    Groups of the provider map to the groups of this server with the same name, and to roles by the setting
+    `external_group_roles`. If that setting is empty, roles are not changed.
+
+    Raises:
+        Forbidden: when the user is deactivated, or belongs to no group that may sign in.
+    """
+    if not user.is_active:
+        raise Forbidden(f"The user {user.get_username()} is deactivated.")
+    groups = set(Group.objects.filter(profile__role=None, name__in=external.groups))
+    role_names = [
+        role
+        for group, roles in conf.external_group_roles.items()
+        if group == ANY_GROUP or group in external.groups
+        for role in roles
+    ]
+    wanted = groups | {role_group(role) for role in role_names}
+    replaced = Group.objects.filter(user=user)
+    if not conf.external_group_roles:
+        replaced = replaced.filter(profile__role=None)
+    is_permitted = bool(wanted) or Group.objects.filter(user=user).exclude(pk__in=replaced).exists()
+    before = set(replaced)
+    with transaction.atomic():
+        user.groups.remove(*(before - wanted))
+        user.groups.add(*(wanted - before))
+        facts = (is_permitted, external.email[:254], external.first_name[:150], external.last_name[:150])
+        if facts != (user.is_staff, user.email, user.first_name, user.last_name):
+            user.is_staff, user.email, user.first_name, user.last_name = facts
+            user.save(update_fields=["is_staff", "email", "first_name", "last_name"])
+        if wanted != before:
+            names: dict[str, Any] = {
+                "added": sorted(str(g) for g in wanted - before),
+                "removed": sorted(str(g) for g in before - wanted),
+            }
+            record_access_change(
+                USER_KIND, user.get_username(), "update groups at sign-in", user.get_username(), **names
+            )
+    if not is_permitted:
+        raise Forbidden(f"{user.get_username()} belongs to no group that may sign in here.")
 
 
 def may_be_linked(user: User) -> bool:

@@ -269,12 +269,6 @@ def register_testers(load: Callable[[], Testers]) -> None:
     _load_testers.value = load
 
 
-def _testers() -> Testers:
-    if _load_testers.value is None:
-        raise TrialFailed("This process has no workers that call models.")
-    return _load_testers.value()
-
-
 def try_prompt(trial: PromptTrial, by: str) -> TrialReply:
     """Send a prompt to a model and return its answer. The caller checks the permission. The call may cost money.
 
@@ -294,6 +288,12 @@ def try_prompt(trial: PromptTrial, by: str) -> TrialReply:
     text = _testers().test_prompt(trial)
     duration = round((monotonic() - start) * 1000)
     return TrialReply(text, trial.prompt_tokens, trial.completion_tokens, duration)
+
+
+def _testers() -> Testers:
+    if _load_testers.value is None:
+        raise TrialFailed("This process has no workers that call models.")
+    return _load_testers.value()
 
 
 def begin_trial(trial: PromptTrial, estimate: Estimate) -> ModelCall:

@@ -82,15 +82,7 @@ def makes_branches(step: Step) -> bool:
 
 
 Document = Mapping[str, Any]
-
 SECRET_NAME = re.compile(r"\$\{\s*workflow\.secrets\.([\w-]+)")
-
-
-def _named_secrets(task: Document) -> frozenset[str]:
-    """Return the secrets that the author of a step names. Values from runs are data and can name none."""
-    template = (task.get("taskDefinition") or {}).get("inputTemplate") or {}
-    written = json.dumps([task.get("inputParameters") or {}, template], default=str)
-    return frozenset(SECRET_NAME.findall(written))
 
 
 def item_reference(ref: str) -> str:
@@ -168,6 +160,13 @@ class LayoutBuilder:
             return fields
         self.steps[item] = Step(item, step.name, structure.item_type, {}, Policy(), loops=loops, **fields)
         return {"bodies": {item: item}, "heads": (item,), "inside": inside | {item}}
+
+
+def _named_secrets(task: Document) -> frozenset[str]:
+    """Return the secrets that the author of a step names. Values from runs are data and can name none."""
+    template = (task.get("taskDefinition") or {}).get("inputTemplate") or {}
+    written = json.dumps([task.get("inputParameters") or {}, template], default=str)
+    return frozenset(SECRET_NAME.findall(written))
 
 
 def layout_steps(

@@ -111,27 +111,6 @@ def _fields(value: Attempt | StartRun) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
-def _validate_inputs(effects: list[Effect], run: Run, ctx: DecisionContext, now: int) -> list[Effect]:
-    """Return the effects of entering a step, or a failed task if its input or output violates a schema."""
-    for effect in effects:
-        if isinstance(effect, CreateTask) and (reason := _input_violation(effect.task, ctx)):
-            return [_refuse_task(effect.task, run, now, reason)]
-    return effects
-
-
-def _input_violation(task: Task, ctx: DecisionContext) -> str:
-    policy, attempt = task.step.policy, task.attempt
-    reason = schema_violation(policy.input_schema, attempt.input, "input", ctx)
-    if reason or attempt.status != COMPLETED:
-        return reason
-    return schema_violation(policy.output_schema, attempt.output, "output", ctx)
-
-
-def _refuse_task(task: Task, run: Run, now: int, reason: str) -> CreateTask:
-    facts = {"input": task.attempt.input, "output": {}, "reason": reason, "step_state": task.step_state}
-    return completed_task(task.step, task.key, run, now, FAILED_FOR_GOOD, **facts, iteration=task.iteration)
-
-
 def use_cached_output(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Yield the effects that complete a new run with a cached output. A restarted run is executed."""
     if run.has_begun or run.revision or (cached := find_cached_output(run, ctx)) is None:
@@ -185,58 +164,6 @@ def continue_task(
         # The engine executes an attempt without a queue when its delay has passed, so the delay is a timer.
         facts["due_at"] = due_at if attempt.queue else min(due_at, max(released.visible_at, now + 1))
     return ReleaseTask(task.key, facts, step_state)
-
-
-def _enter_stopped(step: Step, key: Key, ctx: DecisionContext, now: int) -> list[Effect]:
-    """Return the effects of entering a step at a breakpoint before it; none if no breakpoint stops there.
-
-    The task exists, so that every page shows where the run stands, but no worker can claim it and no engine begins it.
-    """
-    found = find_breakpoint(ctx.run, key.ref, BEFORE, ctx, now)
-    if found is None:
-        return []
-    executed = _as_executed(step, key, ctx, now)
-    created = _queued_task(executed, key, ctx, now) or _unbegun_task(executed, key, ctx, now)
-    task = fast_replace(created, attempt=fast_replace(created.attempt, visible_at=NEVER, due_at=NEVER))
-    return [CreateTask(task), StopTask(key, build_stop(*found, task, now))]
-
-
-def _as_executed(step: Step, key: Key, ctx: DecisionContext, now: int) -> Step:
-    try:
-        return step_type_of(step.type).as_executed(step, key, ctx, now)
-    except StepRefused:
-        return step
-
-
-def _queued_task(step: Step, key: Key, ctx: DecisionContext, now: int) -> Task | None:
-    """Return the task of a step for workers with its inputs, None if the engine executes the step itself."""
-    kind = step_type_of(step.type)
-    if not kind.is_queued:
-        return None
-    try:
-        effects = _validate_inputs(list(enter(step, key, ctx, now)), ctx.run, ctx, now)
-    except StepRefused:
-        return None
-    [first, *others] = effects
-    is_plain = not others and isinstance(first, CreateTask) and first.task.attempt.queue
-    return first.task if is_plain and isinstance(first, CreateTask) and first.task.attempt.status == PENDING else None
-
-
-def _unbegun_task(step: Step, key: Key, ctx: DecisionContext, now: int) -> Task:
-    """Return the task of a step that the engine executes, before it has begun. Errors in its inputs appear then."""
-    try:
-        inputs = {} if step_type_of(step.type).forks else resolve_inputs(step, ctx, key, ctx.run, now)
-    except StepRefused:
-        inputs = {}
-    return new_task(step, key, ctx.run, now, status=PENDING, input=inputs, output={})
-
-
-def _keep_open(effect: Effect, run: Run, now: int) -> Effect:
-    """Return the creation of a task that ends at once as one of an open task, if it may stop after its completion."""
-    if not isinstance(effect, CreateTask) or effect.task.status != COMPLETED:
-        return effect
-    task = effect.task
-    return CreateTask(fast_replace(task, status=ACTIVE)) if has_breakpoint(run, task.key.ref, AFTER, now) else effect
 
 
 def advance(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -308,6 +235,79 @@ def enter_step(key: Key, source: Task | None, ctx: DecisionContext, now: int, pl
     if run.debug:
         effects = [_keep_open(effect, run, now) for effect in effects]
     return _assign_branches(effects, key, source, run)
+
+
+def _enter_stopped(step: Step, key: Key, ctx: DecisionContext, now: int) -> list[Effect]:
+    """Return the effects of entering a step at a breakpoint before it; none if no breakpoint stops there.
+
+    The task exists, so that every page shows where the run stands, but no worker can claim it and no engine begins it.
+    """
+    found = find_breakpoint(ctx.run, key.ref, BEFORE, ctx, now)
+    if found is None:
+        return []
+    executed = _as_executed(step, key, ctx, now)
+    created = _queued_task(executed, key, ctx, now) or _unbegun_task(executed, key, ctx, now)
+    task = fast_replace(created, attempt=fast_replace(created.attempt, visible_at=NEVER, due_at=NEVER))
+    return [CreateTask(task), StopTask(key, build_stop(*found, task, now))]
+
+
+def _keep_open(effect: Effect, run: Run, now: int) -> Effect:
+    """Return the creation of a task that ends at once as one of an open task, if it may stop after its completion."""
+    if not isinstance(effect, CreateTask) or effect.task.status != COMPLETED:
+        return effect
+    task = effect.task
+    return CreateTask(fast_replace(task, status=ACTIVE)) if has_breakpoint(run, task.key.ref, AFTER, now) else effect
+
+
+def _unbegun_task(step: Step, key: Key, ctx: DecisionContext, now: int) -> Task:
+    """Return the task of a step that the engine executes, before it has begun. Errors in its inputs appear then."""
+    try:
+        inputs = {} if step_type_of(step.type).forks else resolve_inputs(step, ctx, key, ctx.run, now)
+    except StepRefused:
+        inputs = {}
+    return new_task(step, key, ctx.run, now, status=PENDING, input=inputs, output={})
+
+
+def _validate_inputs(effects: list[Effect], run: Run, ctx: DecisionContext, now: int) -> list[Effect]:
+    """Return the effects of entering a step, or a failed task if its input or output violates a schema."""
+    for effect in effects:
+        if isinstance(effect, CreateTask) and (reason := _input_violation(effect.task, ctx)):
+            return [_refuse_task(effect.task, run, now, reason)]
+    return effects
+
+
+def _input_violation(task: Task, ctx: DecisionContext) -> str:
+    policy, attempt = task.step.policy, task.attempt
+    reason = schema_violation(policy.input_schema, attempt.input, "input", ctx)
+    if reason or attempt.status != COMPLETED:
+        return reason
+    return schema_violation(policy.output_schema, attempt.output, "output", ctx)
+
+
+def _refuse_task(task: Task, run: Run, now: int, reason: str) -> CreateTask:
+    facts = {"input": task.attempt.input, "output": {}, "reason": reason, "step_state": task.step_state}
+    return completed_task(task.step, task.key, run, now, FAILED_FOR_GOOD, **facts, iteration=task.iteration)
+
+
+def _as_executed(step: Step, key: Key, ctx: DecisionContext, now: int) -> Step:
+    try:
+        return step_type_of(step.type).as_executed(step, key, ctx, now)
+    except StepRefused:
+        return step
+
+
+def _queued_task(step: Step, key: Key, ctx: DecisionContext, now: int) -> Task | None:
+    """Return the task of a step for workers with its inputs, None if the engine executes the step itself."""
+    kind = step_type_of(step.type)
+    if not kind.is_queued:
+        return None
+    try:
+        effects = _validate_inputs(list(enter(step, key, ctx, now)), ctx.run, ctx, now)
+    except StepRefused:
+        return None
+    [first, *others] = effects
+    is_plain = not others and isinstance(first, CreateTask) and first.task.attempt.queue
+    return first.task if is_plain and isinstance(first, CreateTask) and first.task.attempt.status == PENDING else None
 
 
 def _assign_branches(effects: list[Effect], key: Key, source: Task | None, run: Run) -> list[Effect]:

@@ -146,23 +146,6 @@ def _merge_members(one: PayloadShape | None, other: PayloadShape | None) -> Payl
     return merge_shapes(one, other)
 
 
-def _task_output_shape(definition: Mapping[str, Any] | None) -> PayloadShape:
-    """Return the shape that a task definition declares for its output."""
-    schema = (definition or {}).get("outputSchema")
-    found = schema_shape(schema.get("data"), "its output schema") if isinstance(schema, Mapping) else ANYTHING
-    keys = (definition or {}).get("outputKeys")
-    if found.members is None and isinstance(keys, list) and keys:
-        return members_shape(map(str, keys), "the output keys of its task definition")
-    return found
-
-
-def _fixed_shape(members: Mapping[str, Any] | None, source: str) -> PayloadShape:
-    """Return the shape of an output whose members a step type fixes."""
-    if members is None:
-        return ANYTHING
-    return PayloadShape({name: _fixed_shape(inner, source) for name, inner in members.items()}, source)
-
-
 def step_output_shape(spot: StepSpot, known: LintContext) -> PayloadShape:
     """Return the output shape of a step: by its type, its task definition, or recent outputs."""
     kind = type_of(spot.step)
@@ -176,6 +159,13 @@ def step_output_shape(spot: StepSpot, known: LintContext) -> PayloadShape:
     definition = own if isinstance(own, Mapping) else (known.tasks or {}).get(spot.name)
     promised = _task_output_shape(definition)
     return promised if promised.members is not None else known.outputs.get(spot.name, ANYTHING)
+
+
+def _fixed_shape(members: Mapping[str, Any] | None, source: str) -> PayloadShape:
+    """Return the shape of an output whose members a step type fixes."""
+    if members is None:
+        return ANYTHING
+    return PayloadShape({name: _fixed_shape(inner, source) for name, inner in members.items()}, source)
 
 
 def _loop_shape(step: Mapping[str, Any]) -> PayloadShape:
@@ -196,6 +186,16 @@ def _sub_workflow_shape(spot: StepSpot, known: LintContext) -> PayloadShape:
     if found.members is None:
         return ANYTHING
     return PayloadShape({**found.members, "subWorkflowId": ANYTHING}, found.source)
+
+
+def _task_output_shape(definition: Mapping[str, Any] | None) -> PayloadShape:
+    """Return the shape that a task definition declares for its output."""
+    schema = (definition or {}).get("outputSchema")
+    found = schema_shape(schema.get("data"), "its output schema") if isinstance(schema, Mapping) else ANYTHING
+    keys = (definition or {}).get("outputKeys")
+    if found.members is None and isinstance(keys, list) and keys:
+        return members_shape(map(str, keys), "the output keys of its task definition")
+    return found
 
 
 def workflow_output_shape(document: Mapping[str, Any]) -> PayloadShape:

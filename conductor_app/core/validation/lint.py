@@ -113,6 +113,13 @@ def _lint_control_flow(found: list[StepSpot]) -> Iterator[LintFinding]:
     yield from _lint_unjoined_forks(found)
 
 
+def _lint_unreachable(spot: StepSpot) -> Iterator[LintFinding]:
+    if spot.follows is not None and _never_continues(spot.follows):
+        before = spot.follows.get("taskReferenceName")
+        message = f"Control never comes here: `{before}` ends the run in every case."
+        yield LintFinding(WARNING, UNREACHABLE, spot.path, message)
+
+
 def _never_continues(step: JsonValue) -> bool:
     """Return True if control never passes the step because it ends the run in each of its cases."""
     if not isinstance(step, Mapping):
@@ -122,13 +129,6 @@ def _never_continues(step: JsonValue) -> bool:
         bodies = list(structure.bodies(step))
         return bool(bodies) and all(any(map(_never_continues, body.steps)) for body in bodies)
     return structure.flow is Flow.END
-
-
-def _lint_unreachable(spot: StepSpot) -> Iterator[LintFinding]:
-    if spot.follows is not None and _never_continues(spot.follows):
-        before = spot.follows.get("taskReferenceName")
-        message = f"Control never comes here: `{before}` ends the run in every case."
-        yield LintFinding(WARNING, UNREACHABLE, spot.path, message)
 
 
 def _lint_name_clash(spot: StepSpot, by_ref: dict[str, StepSpot]) -> Iterator[LintFinding]:

@@ -68,21 +68,6 @@ def _is_template(field: str) -> bool:
     return field.startswith("inputParameters.")
 
 
-def _script_language(step: Document) -> str:
-    """Return the language of a step's script; an empty text if it has none, or an unknown one."""
-    structure, type = structure_of_step(step), type_of(step)
-    if not structure.allows_python:
-        return "javascript"
-    inputs = step.get("inputParameters")
-    holder = inputs if _is_template(structure.script_field) else step
-    name = holder.get("evaluatorType") if isinstance(holder, Mapping) else None
-    if type == DoWhile.type:
-        # Conductor ignores the evaluatorType of loops.
-        return "python" if name == "python" else "javascript"
-    found = evaluator(str(name or ("value-param" if type == Switch.type else "javascript")))
-    return found.language if isinstance(found, ScriptLanguage) else ""
-
-
 def _scripts_of_step(step: Document) -> Iterator[tuple[str, str, Any]]:
     """Yield field, language and text of each script; the text may be any value."""
     type, field = type_of(step), structure_of_step(step).script_field
@@ -101,6 +86,21 @@ def _scripts_of_step(step: Document) -> Iterator[tuple[str, str, Any]]:
     elif field and (language := _script_language(step)):
         holder = inputs if _is_template(field) else step
         yield field, language, holder.get(field.rpartition(".")[2])
+
+
+def _script_language(step: Document) -> str:
+    """Return the language of a step's script; an empty text if it has none, or an unknown one."""
+    structure, type = structure_of_step(step), type_of(step)
+    if not structure.allows_python:
+        return "javascript"
+    inputs = step.get("inputParameters")
+    holder = inputs if _is_template(structure.script_field) else step
+    name = holder.get("evaluatorType") if isinstance(holder, Mapping) else None
+    if type == DoWhile.type:
+        # Conductor ignores the evaluatorType of loops.
+        return "python" if name == "python" else "javascript"
+    found = evaluator(str(name or ("value-param" if type == Switch.type else "javascript")))
+    return found.language if isinstance(found, ScriptLanguage) else ""
 
 
 TEMPLATE_LITERAL = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL)

@@ -55,14 +55,14 @@ def _task_fields(attempt: Attempt) -> dict[str, Any]:
     return {"taskId": attempt.task_id, "runId": attempt.number, "task": task_document(attempt.task.standalone)}
 
 
-def _lifetime_fields(expires_at: int, last_active_at: int, description: str = "") -> dict[str, Any]:
-    times = {"expires": format_timestamp(expires_at), "lastDateActive": format_timestamp(last_active_at)}
-    return {"description": description, "stability": STABILITY, **times}
-
-
 def task_queue_document(queue: Queue) -> dict[str, Any]:
     """Return a task queue."""
     return {"taskQueueId": queue.name, **_lifetime_fields(queue.expires_at, queue.last_active_at, queue.description)}
+
+
+def _lifetime_fields(expires_at: int, last_active_at: int, description: str = "") -> dict[str, Any]:
+    times = {"expires": format_timestamp(expires_at), "lastDateActive": format_timestamp(last_active_at)}
+    return {"description": description, "stability": STABILITY, **times}
 
 
 def worker_type_document(queue: Queue) -> dict[str, Any]:

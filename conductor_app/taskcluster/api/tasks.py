@@ -160,13 +160,6 @@ def _credentials(standalone: StandaloneTask, attempt: Attempt, scopes: list[str]
     return task_credentials(client_id, [*attempt_scopes, *scopes], ends_at)
 
 
-def _find_task(rows, task_id: str) -> StandaloneTaskRow:
-    found = rows.filter(pk=task_id).first()
-    if found is None:
-        raise NotFound(f"Task {task_id} does not exist.")
-    return found
-
-
 class TaskDocument(TaskclusterView):
     """/task/{taskId}: get the definition of a task."""
 
@@ -183,6 +176,13 @@ class TaskDocument(TaskclusterView):
         priorities = priorities_at_least(PRIORITIES[document["priority"]])
         request.require(**{**document, **queue_facts(queue_name(document)), "priorities": priorities})
         return Json(status_reply(commands.create_task(parse_task(request.params["taskId"], document, clock.now()))))
+
+
+def _find_task(rows, task_id: str) -> StandaloneTaskRow:
+    found = rows.filter(pk=task_id).first()
+    if found is None:
+        raise NotFound(f"Task {task_id} does not exist.")
+    return found
 
 
 def priorities_at_least(lowest: int) -> list[str]:

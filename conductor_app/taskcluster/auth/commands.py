@@ -63,18 +63,6 @@ def find_client(id: str) -> Client:
     return found
 
 
-def _lock_client(id: str) -> Client:
-    """Return a client that no other transaction changes before this one ends.
-
-    Raises:
-        NotFound: when there is no such client.
-    """
-    row = Client.objects.select_for_update().filter(pk=id).first()
-    if row is None:
-        raise NotFound(f"There is no client {id}.")
-    return row
-
-
 def create_client(id: str, wanted: ClientSettings, by: str, reason: str = "", token: str = "") -> tuple[Client, str]:
     """Create a client. Returns it with its access token.
 
@@ -117,6 +105,18 @@ def update_client(id: str, wanted: ClientSettings, by: str, reason: str = "") ->
         row = _lock_client(id)
         _save_client(row, wanted, by, clock.now())
         record_access_change(CLIENT_KIND, id, "change", by, reason, scopes=list(wanted.scopes))
+    return row
+
+
+def _lock_client(id: str) -> Client:
+    """Return a client that no other transaction changes before this one ends.
+
+    Raises:
+        NotFound: when there is no such client.
+    """
+    row = Client.objects.select_for_update().filter(pk=id).first()
+    if row is None:
+        raise NotFound(f"There is no client {id}.")
     return row
 
 

@@ -257,15 +257,6 @@ def _add_worker(now: int, **facts: Any) -> None:
     Worker.objects.bulk_create([worker], ignore_conflicts=True)
 
 
-def _update_worker(queue: str, group: str, name: str, change: Callable[[Worker], None]) -> None:
-    with transaction.atomic():
-        found = Worker.objects.select_for_update().filter(queue=queue, group=group, name=name).first()
-        if found is None:
-            raise NotFound(f"Worker {group}/{name} of {queue} does not exist.")
-        change(found)
-        found.save()
-
-
 def quarantine(queue: str, group: str, name: str, until: int, why: str, by: str) -> None:
     """Quarantine a worker until a time; a past one ends the quarantine.
 
@@ -280,6 +271,15 @@ def quarantine(queue: str, group: str, name: str, until: int, why: str, by: str)
         worker.quarantine_log = [*worker.quarantine_log, line][-MAX_LOGGED:]
 
     _update_worker(queue, group, name, change)
+
+
+def _update_worker(queue: str, group: str, name: str, change: Callable[[Worker], None]) -> None:
+    with transaction.atomic():
+        found = Worker.objects.select_for_update().filter(queue=queue, group=group, name=name).first()
+        if found is None:
+            raise NotFound(f"Worker {group}/{name} of {queue} does not exist.")
+        change(found)
+        found.save()
 
 
 def declare_worker(queue: str, group: str, name: str, until: int) -> Worker:
