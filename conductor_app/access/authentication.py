@@ -9,9 +9,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from django.contrib.auth import get_user_model
-from django.db.models import F, Model, Q, QuerySet
-from django.db.models.functions import Left
-from django.db.models.lookups import Exact
+from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import get_script_prefix
 from rest_framework.authentication import CSRFCheck
@@ -22,13 +20,11 @@ from . import tokens
 from .permissions import (
     ALL_PERMISSIONS,
     DOMAIN,
-    NO_PATTERNS,
     NO_PERMISSIONS,
     READ,
     TASK_DEF,
     WORKFLOW,
     WORKFLOW_DEF,
-    NamePatterns,
     PermissionSet,
     Right,
     find_key_holder,
@@ -257,45 +253,3 @@ def missing_permission_error(actor: Actor, rights: Iterable[Right], target: Targ
 
 def _quote_name(name: str | None) -> str:
     return f"'{name[:200]}'" if name else "(all)"
-
-
-def filter_readable(actor: Actor, rows: QuerySet[RowT], target_type: str, field: str = "name") -> QuerySet[RowT]:
-    """Return the rows that the actor may read, by the name in this field.
-
-    If the actor may read all, return the rows unchanged.
-    """
-    if actor.permissions.allows_all((READ, target_type)):
-        return rows
-    return rows.filter(_name_condition(actor.permissions.names.get((READ, target_type), NO_PATTERNS), field))
-
-
-def filter_readable_runs(actor: Actor, rows: QuerySet[RowT], prefix: str = "") -> QuerySet[RowT]:
-    """Return the runs that the actor may read: those of readable definitions, and those with a grant.
-
-    `prefix`: the path to the run from rows of another table, such as `run__`.
-    """
-    if actor.permissions.allows_all((READ, WORKFLOW_DEF), (READ, WORKFLOW)):
-        return rows
-    names = actor.permissions.names
-    of_definition = _name_condition(names.get((READ, WORKFLOW_DEF), NO_PATTERNS), f"{prefix}name")
-    return rows.filter(of_definition | _name_condition(names.get((READ, WORKFLOW), NO_PATTERNS), f"{prefix}id"))
-
-
-def filter_allowed(actor: Actor, rows: QuerySet[RowT], fields: Mapping[Right, str]) -> QuerySet[RowT]:
-    """Return the rows on which the actor has one of these rights. `fields`: the field with the name for each right."""
-    if actor.permissions.allows_all(*fields):
-        return rows
-    condition = Q(pk__in=[])
-    for right, field in fields.items():
-        condition |= _name_condition(actor.permissions.names.get(right, NO_PATTERNS), field)
-    return rows.filter(condition)
-
-
-def _name_condition(names: NamePatterns, field: str) -> Q:
-    if "" in names.prefixes:
-        return Q()
-    condition = Q(**{f"{field}__in": names.exact})
-    for beginning in names.prefixes:
-        # Not `startswith`, which ignores case on SQLite.
-        condition |= Q(Exact(Left(F(field), len(beginning)), beginning))
-    return condition

@@ -1,5 +1,7 @@
 """Tables of access: users, applications, clients, grants, secrets, quotas, sign-in, preferences, the audit log."""
 
+from typing import ClassVar
+
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q, Value
@@ -12,6 +14,8 @@ MAX_CALLER_LENGTH = 320
 
 class Application(models.Model):
     """A program or a group of workers. It has the permissions of its own user."""
+
+    access_names: ClassVar[dict[str, str]] = {"APPLICATION": "id"}
 
     id = models.CharField("application id", max_length=64, primary_key=True)
     name = models.CharField(max_length=255)
@@ -205,6 +209,8 @@ class NamedValue(Authored):
 class Secret(NamedValue):
     """A value that only workers receive. `sealed`: the encrypted value, with the name of its encryption key."""
 
+    access_names: ClassVar[dict[str, str]] = {"SECRET_NAME": "name"}
+
     sealed = models.TextField()
 
     class Meta(NamedValue.Meta):
@@ -213,6 +219,8 @@ class Secret(NamedValue):
 
 class Variable(NamedValue):
     """A value that any definition may read as `${workflow.env.NAME}`."""
+
+    access_names: ClassVar[dict[str, str]] = {"ENV_VARIABLE": "name"}
 
     value = models.TextField(default="", blank=True)
 

@@ -3,6 +3,8 @@
 Amounts are integers in millionths of the currency of the prices (`AI_CURRENCY`).
 """
 
+from typing import ClassVar
+
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Length
@@ -20,6 +22,8 @@ class Integration(NamedValue):
     `category`: AI_MODEL, VECTOR_DB, MCP or another one of Conductor's. `kind`: the type of the provider, such as
     `openai`. `configuration`: the settings, with `***` for secret ones. `sealed`: those, as an encrypted JSON object.
     """
+
+    access_names: ClassVar[dict[str, str]] = {"INTEGRATION_PROVIDER": "name"}
 
     category = models.CharField(max_length=32)
     kind = models.CharField(max_length=64)
@@ -67,6 +71,8 @@ class Prompt(Authored):
     `integrations`: the models it may be used with, as `integration:model`; empty for any. `variables`: the names of its
     placeholders.
     """
+
+    access_names: ClassVar[dict[str, str]] = {"PROMPT": "name"}
 
     name = models.CharField(max_length=255)
     version = models.IntegerField(default=1)

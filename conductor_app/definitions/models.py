@@ -1,6 +1,6 @@
 """Tables of definitions, schemas, drafts, test cases, durations, sources and workflow tests."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import models
 
@@ -9,6 +9,8 @@ from ..db.fields import Authored, DocumentField, IdField, MomentField
 
 class WorkflowDefinition(Authored):
     """The current document of a name and version. Runs keep their resolved definition when it is overwritten."""
+
+    access_names: ClassVar[dict[str, str]] = {"WORKFLOW_DEF": "name"}
 
     # Set by the list of definitions, which loads more than the row.
     catalog_entry: Any
@@ -38,6 +40,8 @@ class WorkflowDefinition(Authored):
 
 class TaskDefinition(Authored):
     """A task definition as its author wrote it. Its limits are also columns, because every claim reads them."""
+
+    access_names: ClassVar[dict[str, str]] = {"TASK_DEF": "name"}
 
     # Set by the list of definitions, which loads more than the row.
     catalog_entry: Any
@@ -149,6 +153,8 @@ class DurationBaseline(models.Model):
 
 class SchemaDefinition(Authored):
     """A schema that definitions refer to. Resolved definitions contain a copy."""
+
+    access_names: ClassVar[dict[str, str]] = {"SCHEMA": "name"}
 
     name = models.CharField(max_length=255)
     version = models.IntegerField(default=1)

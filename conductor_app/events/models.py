@@ -1,5 +1,7 @@
 """Tables of events, event handlers, their results, and webhooks."""
 
+from typing import ClassVar
+
 from django.db import models
 
 from ..db.fields import Authored, DocumentField, IdField, MomentField
@@ -13,6 +15,8 @@ MAX_NAME_LENGTH = 255
 
 class EventHandler(Authored):
     """An event handler as its author wrote it. The fields that are compared with every event are also columns."""
+
+    access_names: ClassVar[dict[str, str]] = {"EVENT_HANDLER": "name"}
 
     name = models.CharField(max_length=MAX_NAME_LENGTH, unique=True)
     event = models.CharField(max_length=MAX_NAME_LENGTH)
@@ -56,6 +60,8 @@ class EventDelivery(models.Model):
 class HandlerEvaluation(models.Model):
     """The evaluation of a handler for an event: its condition, the values in it, and the result."""
 
+    access_names: ClassVar[dict[str, str]] = {"EVENT_HANDLER": "handler"}
+
     delivery = models.ForeignKey(EventDelivery, on_delete=models.CASCADE, related_name="verdicts")
     handler = models.CharField(max_length=MAX_NAME_LENGTH)
     at = MomentField()
@@ -77,6 +83,8 @@ class HandlerEvaluation(models.Model):
 
 class EventAction(models.Model):
     """One action of a handler for one event. `document`: the action at the time of the event."""
+
+    access_names: ClassVar[dict[str, str]] = {"EVENT_HANDLER": "handler"}
 
     delivery = models.ForeignKey(EventDelivery, on_delete=models.CASCADE, related_name="actions", db_index=False)
     handler = models.CharField(max_length=MAX_NAME_LENGTH)
@@ -130,6 +138,8 @@ class EventListener(models.Model):
 
 class Webhook(models.Model):
     """An address at which another system sends events. Its secret is stored encrypted."""
+
+    access_names: ClassVar[dict[str, str]] = {"WEBHOOK": "name"}
 
     id = IdField(primary_key=True)
     name = models.CharField(max_length=200, unique=True)

@@ -4,8 +4,8 @@ from dataclasses import asdict, replace
 
 from django.http import HttpResponse
 
-from ..access.authentication import filter_readable_runs
 from ..access.tokens import open_plan, sign_plan
+from ..access.visibility import visible
 from ..core.errors import Invalid
 from ..runs.commands.plans import Operation, apply_operation, plan_operation
 from ..runs.documents.workflows import find_run, raise_run_not_found
@@ -117,7 +117,7 @@ class RunComparisonView(ConductorView):
         run = find_run(workflow, DOCUMENTS)
         text = request.query.text("with")
         # A run that the caller may not read is like one that does not exist.
-        readable = filter_readable_runs(request.actor, Run.objects.all())
+        readable = visible(Run.objects.all())
         other_id = find_run_id(text, run, readable) if text else next(iter(comparison_candidates(run).values()), "")
         if not other_id:
             raise Invalid(f"There is no other run of {run.name} to compare with. Name one with the parameter 'with'.")

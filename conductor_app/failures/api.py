@@ -4,8 +4,7 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from ..access.authentication import filter_readable
-from ..access.permissions import WORKFLOW_DEF
+from ..access.visibility import visible
 from ..core.document.fields import FieldSpec, FieldTable, IntegerOf, ListOf, MapOf, ObjectOf, read_boolean, read_text
 from ..core.errors import Invalid, NotFound
 from ..utils import clock
@@ -83,12 +82,9 @@ class FailureGroups(ConductorView):
             sort=sort,
         )
         readable = set(
-            filter_readable(
-                request.actor,
-                FailureGroup.objects.filter(pk__in=[listed.group.pk for listed in inbox.groups]),
-                WORKFLOW_DEF,
-                "definition",
-            ).values_list("pk", flat=True)
+            visible(FailureGroup.objects.filter(pk__in=[listed.group.pk for listed in inbox.groups])).values_list(
+                "pk", flat=True
+            )
         )
         groups = [listed for listed in inbox.groups if listed.group.pk in readable]
         return Json({"isIncomplete": inbox.is_cut, "groups": [_listed_document(listed) for listed in groups]})
@@ -110,7 +106,7 @@ class FailureGroupInsight(ConductorView):
         length = request.query.text("range") or DAY_RANGE
         if length not in LENGTHS:
             raise Invalid(f"The parameter 'range' must be one of {', '.join(LENGTHS)} (got {length[:40]!r}).")
-        groups = filter_readable(request.actor, FailureGroup.objects.filter(pk=group_id), WORKFLOW_DEF, "definition")
+        groups = visible(FailureGroup.objects.filter(pk=group_id))
         group = groups.select_related("merged_into").first()
         if group is None:
             raise NotFound(f"There is no failure group {group_id}.")

@@ -1,6 +1,6 @@
 """Failures, and the groups of failures with the same cause."""
 
-from typing import Self
+from typing import ClassVar, Self
 
 from django.db import models
 from django.db.models import Q
@@ -19,6 +19,8 @@ class FailureGroupQuerySet(models.QuerySet):
 
 class FailureGroup(models.Model):
     """Failures with the same cause, and the state of their resolution."""
+
+    access_names: ClassVar[dict[str, str]] = {"WORKFLOW_DEF": "definition"}
 
     fingerprint = models.CharField(max_length=40, unique=True)
     definition = models.CharField(max_length=255)
@@ -59,6 +61,8 @@ class Failure(models.Model):
 
     A sweep assigns its group later. For a standalone task, `definition` is the queue.
     """
+
+    access_names: ClassVar[dict[str, str]] = {"WORKFLOW_DEF": "definition"}
 
     group = models.ForeignKey(FailureGroup, on_delete=models.CASCADE, null=True, db_index=False)
     fingerprint = models.CharField(max_length=40)

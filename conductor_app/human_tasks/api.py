@@ -5,9 +5,10 @@ from typing import Any
 from django.contrib.auth.models import Group
 from django.http import HttpResponse
 
-from ..access.authentication import Actor, Target, filter_readable
+from ..access.authentication import Actor, Target
 from ..access.permissions import DELETE, FORM_TEMPLATE, READ
 from ..access.quotas import SEARCHES
+from ..access.visibility import visible
 from ..core.document.fields import read_mapping, texts
 from ..core.errors import Conflict, Invalid, NotFound
 from ..core.step_types.waiting import Human
@@ -398,7 +399,7 @@ class FormTemplates(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        rows = filter_readable(request.actor, FormTemplate.objects.order_by("name", "version"), FORM_TEMPLATE)
+        rows = visible(FormTemplate.objects.order_by("name", "version"))
         if name := request.query.text("name"):
             rows = rows.filter(name=name)
         if version := request.query.integer("version", 0):

@@ -12,8 +12,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from ..access import audit
-from ..access.authentication import Actor, Target, current_user_id, filter_allowed, is_allowed, missing_permission_error
+from ..access.authentication import Actor, Target, current_user_id, is_allowed, missing_permission_error
 from ..access.permissions import EXECUTE, READ, TASK_DEF, UPDATE, WORKFLOW, WORKFLOW_DEF, Right
+from ..access.visibility import allowed_to
 from ..core import human_tasks as human_task
 from ..core.commands import reports
 from ..core.commands.reports import Report
@@ -63,7 +64,7 @@ FIELD_BY_TARGET_TYPE = {WORKFLOW_DEF: "run__name", WORKFLOW: "run_id", TASK_DEF:
 
 def visible_human_tasks(actor: Actor, attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:
     """Return the attempts at HUMAN tasks that the actor may see."""
-    return filter_allowed(
+    return allowed_to(
         actor, attempts, {right: FIELD_BY_TARGET_TYPE[right[1]] for right in (*VIEW_RIGHTS, *COMPLETION_RIGHTS)}
     )
 

@@ -1,5 +1,7 @@
 """Tables of human tasks with their assignments, and of form templates by name and version."""
 
+from typing import ClassVar
+
 from django.db import models
 from django.db.models import Q
 
@@ -44,6 +46,8 @@ class HumanTask(models.Model):
 
 class FormTemplate(Authored):
     """One version of a form template; `document` holds `jsonSchema`, `templateUI`, `ownerApp` and `tags`."""
+
+    access_names: ClassVar[dict[str, str]] = {"USER_FORM_TEMPLATE": "name"}
 
     name = models.CharField(max_length=255)
     version = models.IntegerField(default=1)

@@ -14,10 +14,11 @@ from django.db import transaction
 from django.db.models import F, Q, Sum, TextField
 from django.db.models.functions import Cast, Coalesce, Greatest
 
-from ..access.authentication import Actor, current_actor, filter_readable_runs, is_allowed, task_target
+from ..access.authentication import Actor, current_actor, is_allowed, task_target
 from ..access.encryption import decrypt_masked, encrypt_masked
 from ..access.permissions import DOMAIN, EXECUTE, READ, TASK_DEF, WORKFLOW, WORKFLOW_DEF
 from ..access.quotas import caller_of, current_caller, quotas_of
+from ..access.visibility import visible_to
 from ..core import errors
 from ..core.errors import Busy, Conflict, Forbidden, Invalid, NotFound, PayloadMissing, PayloadTooLarge, QuotaExceeded
 from ..core.masking import MARK
@@ -81,7 +82,7 @@ def _may_read_all(actor: Actor) -> bool:
 
 def _may_read(actor: Actor, path: str) -> bool:
     run_ids = PayloadReference.objects.filter(payload=path).values("run_id")
-    if filter_readable_runs(actor, Run.objects.filter(pk__in=run_ids)).exists():
+    if visible_to(actor, Run.objects.filter(pk__in=run_ids)).exists():
         return True
     attempts = Attempt.objects.open().filter(Q(input_path=path) | Q(output_path=path), run_id__in=run_ids)
     fields = ("queue", "domain", "task__name", "run_id", "run__name")

@@ -1,6 +1,6 @@
 """Tables of runs: runs, tasks, attempts, labels, history, logs, messages, cached results and retention."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -44,6 +44,8 @@ class RunQuerySet(models.QuerySet):
 
 class Run(models.Model):
     """One execution of a workflow definition."""
+
+    access_names: ClassVar[dict[str, str]] = {"WORKFLOW_DEF": "name", "WORKFLOW": "id"}
 
     # Set by queries and commands that load more than the row.
     usual: Any
@@ -171,6 +173,8 @@ class TaskQuerySet(models.QuerySet):
 class Task(models.Model):
     """A task of a run: a step reached in one iteration of each enclosing loop."""
 
+    access_names: ClassVar[dict[str, str]] = {"WORKFLOW_DEF": "run__name", "WORKFLOW": "run_id"}
+
     id = IdField(primary_key=True)
     # A standalone task has no run: see groups.py.
     run = models.ForeignKey(
@@ -246,6 +250,8 @@ class AttemptQuerySet(models.QuerySet):
 
 class Attempt(models.Model):
     """One try at a task, with its worker, its lease and its result."""
+
+    access_names: ClassVar[dict[str, str]] = {"WORKFLOW_DEF": "run__name", "WORKFLOW": "run_id"}
 
     # Set by queries and commands that load more than the row.
     has_masked_values: bool
@@ -375,6 +381,8 @@ class JoinedTexts(Aggregate):
 class RunLabel(models.Model):
     """One label of one run."""
 
+    access_names: ClassVar[dict[str, str]] = {"WORKFLOW_DEF": "run__name", "WORKFLOW": "run_id"}
+
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="labels", db_index=False)
     name = models.CharField(max_length=MAX_LABEL_LENGTH)
 
@@ -396,6 +404,8 @@ def with_labels(runs: QuerySet[Run]) -> QuerySet[Run]:
 
 class HistoryEntry(models.Model):
     """One decision: its effects, its author and its reason."""
+
+    access_names: ClassVar[dict[str, str]] = {"WORKFLOW_DEF": "run__name", "WORKFLOW": "run_id"}
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="history", db_index=False, db_constraint=False)
     revision = models.IntegerField()
@@ -422,6 +432,8 @@ class TaskLog(models.Model):
 
 class InboxMessage(models.Model):
     """A message in the inbox of a run, which counts its messages."""
+
+    access_names: ClassVar[dict[str, str]] = {"WORKFLOW_DEF": "run__name", "WORKFLOW": "run_id"}
 
     number = models.BigAutoField(primary_key=True)
     id = IdField()
@@ -519,6 +531,8 @@ class Message(models.Model):
 
     A message without further tries is never due (`due_at` is NEVER), and `error` has the reason.
     """
+
+    run_id_field: ClassVar[str] = "to"
 
     # Set by queries and commands that load more than the row.
     written: Any

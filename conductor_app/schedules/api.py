@@ -3,9 +3,9 @@
 from django.db.models import QuerySet
 from django.http import HttpResponse
 
-from ..access.authentication import filter_readable
 from ..access.permissions import DELETE, EXECUTE, READ, SCHEDULE, UPDATE
 from ..access.quotas import SEARCHES
+from ..access.visibility import visible
 from ..core.document.fields import IntegerOf, ListOf, MapOf, read_text, texts
 from ..core.errors import Invalid, NotFound, RequestRefused
 from ..core.validation.lint_fields import lint_document
@@ -82,7 +82,7 @@ def find_schedule(name: str) -> Schedule:
 
 def readable_schedules(request: ConductorRequest) -> QuerySet[Schedule]:
     """Return the schedules that the caller may read."""
-    return filter_readable(request.actor, Schedule.objects.all(), SCHEDULE)
+    return visible(Schedule.objects.all())
 
 
 def parse_page(query: QueryParameters) -> slice:
@@ -379,7 +379,7 @@ class ExecutionSearch(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
-        rows = filter_readable(request.actor, find_executions(query.text("query")), SCHEDULE, "schedule_name")
+        rows = visible(find_executions(query.text("query")))
         page_rows = order_rows(rows, query.text("sort"), EXECUTION_SORT_COLUMNS, ("-slot_at",))[parse_page(query)]
         return Json({"totalHits": rows.count(), "results": [wire_execution(row) for row in page_rows]})
 

@@ -1,6 +1,6 @@
 """Schedules, their executed slots, and the state of the scheduler."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models import Q
@@ -14,6 +14,8 @@ WAITING, EXECUTED, FAILED = "POLLED", "EXECUTED", "FAILED"
 
 class Schedule(Authored):
     """A schedule. `document` is stored as received; the columns hold the time of the next slot."""
+
+    access_names: ClassVar[dict[str, str]] = {"WORKFLOW_SCHEDULE": "name"}
 
     # Set by queries and commands that load more than the row.
     last_state: str
@@ -52,6 +54,8 @@ class Schedule(Authored):
 
 class ScheduleExecution(models.Model):
     """A slot of a schedule with its result. The id is derived from the slot, so that each slot has one row."""
+
+    access_names: ClassVar[dict[str, str]] = {"WORKFLOW_SCHEDULE": "schedule_name"}
 
     # Set by queries and commands that load more than the row.
     run_keys: Any

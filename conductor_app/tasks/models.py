@@ -1,6 +1,6 @@
 """Queues and workers: polls, pauses, Taskcluster's queues and workers, and the last passes of sweeps."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import models
 
@@ -9,6 +9,8 @@ from ..db.fields import DocumentField, MomentField
 
 class Poller(models.Model):
     """A worker's last poll of one task type in one domain."""
+
+    access_names: ClassVar[dict[str, str]] = {"TASK_DEF": "task_type"}
 
     task_type = models.CharField(max_length=512)
     domain = models.CharField(max_length=128, default="", blank=True)

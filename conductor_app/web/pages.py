@@ -22,7 +22,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.template.response import SimpleTemplateResponse, TemplateResponse
@@ -31,6 +31,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.text import capfirst
 
 from ..access.authentication import server_address
+from ..access.visibility import may, visible
 from ..core.errors import NotFound, RequestRefused
 from ..db.replica import read_snapshot
 from ..utils.formatting import LazyText
@@ -259,13 +260,28 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         return False
 
 
-def require_permission(request: HttpRequest, permission: str) -> None:
-    """Require a permission. The 403 page names it.
+class GrantedRowsAdmin(ReadOnlyAdmin):
+    """A list of the rows that the user may see, all or some. It opens for users who may see any."""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return visible(super().get_queryset(request))
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        permission = f"{self.opts.app_label}.{get_permission_codename('view', self.opts)}"
+        return may(request.user, permission, obj)
+
+
+def require_permission(request: HttpRequest, permission: str, row: Model | None = None) -> None:
+    """Require a permission on a row, or without a row, on all rows. The 403 page names it.
 
     Raises:
         PermissionDenied: when the user does not have the permission.
     """
-    if not request.user.has_perm(permission):
+    is_permitted = request.user.has_perm(permission) if row is None else may(request.user, permission, row)
+    if not is_permitted:
         raise PermissionDenied(permission)
 
 
@@ -299,9 +315,14 @@ def show_refusal(request: HttpRequest, refused: RequestRefused, *ways_out: tuple
 
 
 class Page:
-    """One page: its name in the address, its title, its template, and the permission that it requires."""
+    """One page: its name in the address, its title, its template, and the permission that it requires.
+
+    `shows_granted_rows`: the page opens for users who have the permission on some rows only, by grants. It shows
+    `visible` rows, and requires the permission on the row that it shows or changes. Other pages require it on all rows.
+    """
 
     name = ""
+    shows_granted_rows = False
     title: str | LazyText = ""
     template = ""
     permission = ""
@@ -321,6 +342,8 @@ class Page:
         return HttpResponseNotAllowed(["GET"])
 
     def is_open_to(self, request: HttpRequest) -> bool:
+        if self.shows_granted_rows:
+            return may(request.user, self.permission)
         return request.user.has_perm(self.permission)
 
     def urls(self, site: AdminSite) -> list[URLPattern]:
@@ -348,7 +371,7 @@ class Page:
 
     def _require_access(self, request: HttpRequest) -> None:
         if not self.is_open_to(request):
-            require_permission(request, self.permission)
+            raise PermissionDenied(self.permission)
 
     def sidebar_entry(self) -> dict[str, Any]:
         """Return the page in the form in which Django's sidebar lists models."""

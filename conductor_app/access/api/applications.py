@@ -20,12 +20,13 @@ from ...web.api.permissions import (
 )
 from ...web.api.view import ConductorRequest, ConductorView
 from .. import tokens
-from ..authentication import Target, filter_readable
+from ..authentication import Target
 from ..commands import applications, users
 from ..commands.users import Subject, find_subject
 from ..grants import creator_accesses
 from ..models import AccessKey, Application, Grant
 from ..permissions import APPLICATION, CREATE, DELETE, READ, RIGHT_BY_NAME, SYSTEM_ROLES, role_group
+from ..visibility import visible
 from . import serializers
 from .serializers import access_key_document, application_document, read_text
 from .users import user_response
@@ -57,7 +58,7 @@ class Applications(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        rows = filter_readable(request.actor, Application.objects.order_by("name", "id"), APPLICATION, "id")
+        rows = visible(Application.objects.order_by("name", "id"))
         return Json([application_document(row) for row in rows])
 
     def post(self, request: ConductorRequest) -> HttpResponse:

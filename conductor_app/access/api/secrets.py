@@ -12,11 +12,11 @@ from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, EmptyOk, Json, PlainText
 from ...web.api.permissions import ALLOW_ALL, RequiresDefinitionAccess, requires
 from ...web.api.view import ConductorRequest, ConductorView
-from ..authentication import filter_readable
 from ..commands import secrets
 from ..models import Secret, Variable
 from ..permissions import DELETE, READ, SECRET, UPDATE, VARIABLE
 from ..secrets import clear_secret_cache
+from ..visibility import visible
 from . import serializers
 from .serializers import decode_text, wire_secret, wire_secret_with_tags
 
@@ -59,7 +59,7 @@ class SecretsInDetail(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([wire_secret(row) for row in filter_readable(request.actor, list_secrets(), SECRET)])
+        return Json([wire_secret(row) for row in visible(list_secrets())])
 
 
 class SecretsWithTags(ConductorView):
@@ -72,7 +72,7 @@ class SecretsWithTags(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([wire_secret_with_tags(row) for row in filter_readable(request.actor, list_secrets(), SECRET)])
+        return Json([wire_secret_with_tags(row) for row in visible(list_secrets())])
 
 
 def list_secrets():

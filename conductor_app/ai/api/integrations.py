@@ -3,10 +3,11 @@
 from django.db.models import QuerySet
 from django.http import HttpResponse
 
-from ...access.authentication import Target, filter_readable
+from ...access.authentication import Target
 from ...access.permissions import DELETE, INTEGRATION_PROVIDER, READ, UPDATE
 from ...access.permissions import INTEGRATION as INTEGRATION_TARGET
 from ...access.permissions import PROMPT as PROMPT_TARGET
+from ...access.visibility import visible
 from ...core.ai import CATEGORIES, INTEGRATION_KINDS
 from ...core.document.fields import IntegerOf, MapOf, texts
 from ...core.errors import Invalid
@@ -120,7 +121,7 @@ def readable_integrations(request: ConductorRequest) -> QuerySet[Integration]:
     rows = list_integrations(category, request.query.flag("activeOnly", default=False))
     if type_:
         rows = rows.filter(category=type_) if type_ in CATEGORIES else rows.filter(kind=type_)
-    return filter_readable(request.actor, rows, INTEGRATION_PROVIDER)
+    return visible(rows)
 
 
 class IntegrationOne(ConductorView):

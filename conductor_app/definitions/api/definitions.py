@@ -6,8 +6,9 @@ from itertools import groupby
 from django.db.models import QuerySet
 from django.http import HttpResponse
 
-from ...access.authentication import Actor, filter_readable, missing_permission_error
+from ...access.authentication import Actor, missing_permission_error
 from ...access.permissions import CREATE, DELETE, READ, SCHEMA, TASK_DEF, UPDATE, WORKFLOW_DEF, Right
+from ...access.visibility import visible, visible_to
 from ...core.document.fields import SCHEMA as SCHEMA_FIELDS
 from ...core.document.fields import TASK_DEFINITION, WORKFLOW_DEFINITION, coerce_task, coerce_workflow, texts
 from ...core.errors import Invalid, NotFound, ValidationError, ValidationFailed
@@ -267,7 +268,7 @@ class Versions(ConductorView):
 
 def definitions_in_order(actor: Actor) -> QuerySet[WorkflowDefinition]:
     """Return all definitions that the actor may read, by name and version."""
-    return filter_readable(actor, WorkflowDefinition.objects.order_by("name", "version"), WORKFLOW_DEF)
+    return visible_to(actor, WorkflowDefinition.objects.order_by("name", "version"))
 
 
 class TaskDefinitions(ConductorView):
@@ -292,7 +293,7 @@ class TaskDefinitions(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        rows = filter_readable(request.actor, TaskDefinition.objects.order_by("name"), TASK_DEF)
+        rows = visible(TaskDefinition.objects.order_by("name"))
         return Json([task_definition_document(row) for row in rows])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
@@ -366,7 +367,7 @@ class Schemas(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        rows = filter_readable(request.actor, SchemaDefinition.objects.order_by("name", "version"), SCHEMA)
+        rows = visible(SchemaDefinition.objects.order_by("name", "version"))
         is_short = request.query.flag("short", default=False)
         return Json([short_schema_document(row) if is_short else schema_document(row) for row in rows])
 

@@ -7,9 +7,9 @@ from typing import Any
 from django.db.models import Count, QuerySet
 from django.http import HttpResponse
 
-from ...access.authentication import filter_readable
 from ...access.grants import tags_by_name
 from ...access.permissions import DELETE, EVENT_HANDLER, READ
+from ...access.visibility import visible
 from ...core.document.fields import (
     ChoiceOf,
     FieldSpec,
@@ -101,7 +101,7 @@ class EventHandlers(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = EventHandler.objects.order_by("name")
-        return Json(add_tags(filter_readable(request.actor, rows, EVENT_HANDLER)))
+        return Json(add_tags(visible(rows)))
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         handlers = parse_new_handlers(request_body.read_json(request))
@@ -132,7 +132,7 @@ class EventHandlerOne(ConductorView):
     }
 
     def get(self, request: ConductorRequest, event: str) -> HttpResponse:
-        rows = filter_readable(request.actor, EventHandler.objects.filter(event=event), EVENT_HANDLER)
+        rows = visible(EventHandler.objects.filter(event=event))
         if request.query.flag("activeOnly", True):
             rows = rows.filter(is_active=True)
         return Json(add_tags(rows.order_by("name")))

@@ -4,8 +4,9 @@ from contextlib import suppress
 
 from django.http import HttpResponse
 
-from ...access.authentication import Target, filter_readable
+from ...access.authentication import Target
 from ...access.permissions import DELETE, READ, WEBHOOK
+from ...access.visibility import visible
 from ...core.commands.reports import Report
 from ...core.document.fields import IntegerOf, MapOf, read_mapping, read_text
 from ...core.errors import Invalid, NotFound, PayloadTooLarge
@@ -150,7 +151,7 @@ class Webhooks(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        rows = filter_readable(request.actor, Webhook.objects.order_by("name"), WEBHOOK)
+        rows = visible(Webhook.objects.order_by("name"))
         return Json([webhook_document(row) for row in rows])
 
     def post(self, request: ConductorRequest) -> HttpResponse:

@@ -10,8 +10,9 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from ...access.authentication import Actor, filter_readable_runs
+from ...access.authentication import Actor
 from ...access.quotas import SEARCHES
+from ...access.visibility import visible_to
 from ...core.decision_context import conductor_status, conductor_task_type
 from ...core.errors import CONDUCTOR_LENGTH, Invalid, ValidationError, ValidationFailed
 from ...core.expressions.json_text import java_text
@@ -68,14 +69,12 @@ def parse_workflow_search(query: QueryParameters, actor: Actor) -> SearchRequest
     extra_clauses = [Clause("classifier", "IN", classifiers, 0)] if classifiers else []
     if query.flag("topLevelOnly", False):
         extra_clauses.append(Clause("parentWorkflowId", "=", (QueryValue("", 0),), 0))
-    return parse_search(query, actor, RUNS, filter_readable_runs(actor, Run.objects.all()), extra_clauses, int)
+    return parse_search(query, actor, RUNS, visible_to(actor, Run.objects.all()), extra_clauses, int)
 
 
 def parse_task_search(query: QueryParameters, actor: Actor, hit_field: str = "pk") -> SearchRequest:
     """Return a search for tasks of readable workflows. `hit_field`: the field that each result contains."""
-    return parse_search(
-        query, actor, TASKS, filter_readable_runs(actor, searchable_attempts(), "run__"), [], str, hit_field
-    )
+    return parse_search(query, actor, TASKS, visible_to(actor, searchable_attempts()), [], str, hit_field)
 
 
 def parse_search(

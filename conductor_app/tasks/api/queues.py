@@ -5,8 +5,9 @@ from typing import Any
 from django.db.models import Count
 from django.http import HttpResponse
 
-from ...access.authentication import Actor, filter_readable
+from ...access.authentication import Actor
 from ...access.permissions import READ, TASK_DEF
+from ...access.visibility import visible
 from ...core.document.fields import IntegerOf, MapOf
 from ...core.step_types.base import queue_name
 from ...runs.models import Attempt
@@ -129,7 +130,7 @@ class AllPollData(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json(_poll_data(filter_readable(request.actor, Poller.objects.all(), TASK_DEF, "task_type")))
+        return Json(_poll_data(visible(Poller.objects.all())))
 
 
 def _poll_data(pollers: Any) -> list[dict[str, Any]]:

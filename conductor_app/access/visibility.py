@@ -1,0 +1,173 @@
+"""The rows that the current actor may see, and what it may do with a row: one decision for pages, API, agents, exports.
+
+A model declares how its rows are named in grants, in one of two class attributes:
+
+- `access_names`: the lookup of the name for each target type. A run is named by its definition and by its id:
+  `{"WORKFLOW_DEF": "name", "WORKFLOW": "id"}`. The row of a child table follows its foreign key: `"run__name"`.
+- `run_id_field`: the field that holds the id of the run to which the row belongs, if there is no foreign key.
+
+An actor sees the rows on which it may READ one of these names. The engine, which acts on no one's behalf, sees all.
+"""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from django.apps import apps
+from django.contrib.auth.models import AnonymousUser, User
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import F, Model, Q, QuerySet
+from django.db.models.functions import Left
+from django.db.models.lookups import Exact
+
+from ..db.statements import fetch
+from .authentication import Actor, current_actor
+from .permissions import (
+    EXECUTE,
+    NO_PATTERNS,
+    PAGE_ONLY_PERMISSIONS,
+    READ,
+    RIGHT_BY_PERMISSION,
+    RUN_PAGE_PERMISSIONS,
+    UPDATE,
+    WORKFLOW,
+    WORKFLOW_DEF,
+    NamePatterns,
+    Right,
+)
+
+RowT = TypeVar("RowT", bound=Model)
+SEE_RUNS: tuple[Right, ...] = ((READ, WORKFLOW_DEF), (READ, WORKFLOW))
+CONTROL_RUNS: tuple[Right, ...] = ((EXECUTE, WORKFLOW_DEF), (UPDATE, WORKFLOW), (EXECUTE, WORKFLOW))
+RIGHTS_OF_RUN_PERMISSIONS: dict[str, tuple[Right, ...]] = {
+    "conductor.view_run": SEE_RUNS,
+    "conductor.change_run": CONTROL_RUNS,
+    **dict.fromkeys(RUN_PAGE_PERMISSIONS, SEE_RUNS),
+}
+"""Permissions on pages whose grants are those of the API on runs: a grant on a definition applies to its runs."""
+# It jumps from name to name in the index `run_by_definition`, so that its cost depends on the number of names only.
+_RUN_NAMES_SQL = """
+WITH RECURSIVE names (name) AS (
+    SELECT MIN(r.name) FROM conductor_run r
+    UNION ALL
+    SELECT (SELECT MIN(r.name) FROM conductor_run r WHERE r.name > n.name) FROM names n WHERE n.name IS NOT NULL
+)
+SELECT n.name FROM names n WHERE n.name IS NOT NULL
+"""
+
+
+def visible(rows: QuerySet[RowT]) -> QuerySet[RowT]:
+    """Return the rows that the current actor may see. For an actor who may see all, they are unchanged."""
+    actor = current_actor()
+    return rows if actor is None else visible_to(actor, rows)
+
+
+def visible_to(actor: Actor, rows: QuerySet[RowT]) -> QuerySet[RowT]:
+    """Return the rows that the actor may see."""
+    if run_id_field := getattr(rows.model, "run_id_field", ""):
+        if actor.permissions.allows_all(*SEE_RUNS):
+            return rows
+        runs = visible_to(actor, apps.get_model("conductor", "Run")._default_manager.all())
+        return rows.filter(**{f"{run_id_field}__in": runs.values("pk")})
+    access_names: dict[str, str] = getattr(rows.model, "access_names")  # noqa: B009  # mypy does not know it.
+    return allowed_to(actor, rows, {(READ, kind): lookup for kind, lookup in access_names.items()})
+
+
+def allowed_to(actor: Actor, rows: QuerySet[RowT], lookups: dict[Right, str]) -> QuerySet[RowT]:
+    """Return the rows on which the actor has one of these rights. `lookups`: the lookup of the name for each right."""
+    if actor.permissions.allows_all(*lookups):
+        return rows
+    condition = Q(pk__in=())
+    for right, lookup in lookups.items():
+        patterns = actor.permissions.names.get(right, NO_PATTERNS)
+        if "" in patterns.prefixes:
+            return rows
+        condition |= _is_named(rows.model, lookup, patterns)
+    return rows.filter(condition)
+
+
+def _is_named(model: type[Model], lookup: str, patterns: NamePatterns) -> Q:
+    """Return the condition that the name of a row matches the patterns.
+
+    Prefixes of the names of runs, of which there may be millions, become the names that exist: the indexes have names.
+    """
+    if patterns.prefixes and _is_run_name(model, lookup):
+        return Q(**{f"{lookup}__in": patterns.exact | matching_run_names(patterns)})
+    condition = Q(**{f"{lookup}__in": patterns.exact})
+    for prefix in patterns.prefixes:
+        # Not `startswith`, which ignores case on SQLite.
+        condition |= Q(Exact(Left(F(lookup), len(prefix)), prefix))
+    return condition
+
+
+def _is_run_name(model: type[Model], lookup: str) -> bool:
+    *path, last = lookup.split("__")
+    owner: Any = model
+    try:
+        for name in path:
+            owner = owner._meta.get_field(name).related_model
+        owner._meta.get_field(last)
+    except FieldDoesNotExist:
+        return False
+    return owner._meta.label == "conductor.Run" and last == "name"
+
+
+def matching_run_names(patterns: NamePatterns) -> set[str]:
+    """Return the definition names of the existing runs that match the patterns."""
+    return {name for (name,) in fetch(_RUN_NAMES_SQL) if name in patterns}
+
+
+def visible_run_names() -> list[str] | None:
+    """Return the definition names whose runs the current actor may see, or None if it may see all.
+
+    It is for statements that count runs by their definition. Runs that are granted one by one are not in them.
+    """
+    actor = current_actor()
+    if actor is None or actor.permissions.allows_all(*SEE_RUNS):
+        return None
+    return sorted(matching_run_names(actor.permissions.names.get((READ, WORKFLOW_DEF), NO_PATTERNS)))
+
+
+def visible_names(target_type: str, names: Iterable[str]) -> list[str]:
+    """Return those of the names that the current actor may READ as objects of a target type."""
+    actor = current_actor()
+    return [name for name in names if actor is None or actor.permissions.allows(READ, target_type, name)]
+
+
+def may(user: User | AnonymousUser, permission: str, row: Model | None = None) -> bool:
+    """Return True if the user has a permission on a row, or without a row, on any row.
+
+    A user has it on all rows by a Django permission, from a role, and on some by grants.
+    """
+    if user.has_perm(permission):
+        return True
+    actor = current_actor()
+    if actor is None or actor.user_id != user.pk:
+        return False
+    names = actor.permissions.names
+    rights = rights_of(permission)
+    if row is None:
+        return any(right in names for right in rights)
+    return any(name_of(row, right[1]) in names.get(right, NO_PATTERNS) for right in rights)
+
+
+def rights_of(permission: str) -> tuple[Right, ...]:
+    """Return the rights of which a grant gives this permission on some rows. Empty if no grant gives it."""
+    if permission in RIGHTS_OF_RUN_PERMISSIONS:
+        return RIGHTS_OF_RUN_PERMISSIONS[permission]
+    if permission in PAGE_ONLY_PERMISSIONS or permission not in RIGHT_BY_PERMISSION:
+        return ()
+    return (RIGHT_BY_PERMISSION[permission],)
+
+
+def name_of(row: Model, target_type: str) -> str:
+    """Return the name of a row in grants on a target type, or "" if it has none."""
+    if run_id_field := getattr(row, "run_id_field", ""):
+        run = apps.get_model("conductor", "Run")._default_manager.filter(pk=getattr(row, run_id_field)).first()
+        return name_of(run, target_type) if run else ""
+    lookup = getattr(row, "access_names", {}).get(target_type)
+    if lookup is None:
+        return ""
+    value: Any = row
+    for name in lookup.split("__"):
+        value = getattr(value, name, None)
+    return str(value) if value is not None else ""
