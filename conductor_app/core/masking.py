@@ -139,6 +139,20 @@ def _mask_step_inputs(document: Any, names: frozenset[str], seal: Callable[[str]
     return copied
 
 
+def masked_paths(value: JsonValue) -> list[tuple[str | int, ...]]:
+    """Return the paths of the encrypted values."""
+    found: list[tuple[str | int, ...]] = []
+    pending: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
+    while pending:
+        keys, item = pending.pop()
+        if isinstance(item, dict | list):
+            entries = item.items() if isinstance(item, dict) else enumerate(item)
+            pending.extend(((*keys, key), inner) for key, inner in entries)
+        elif isinstance(item, str) and item.startswith(MARK):
+            found.append(keys)
+    return found
+
+
 def redact_text(text: str) -> str:
     """Return JSON text, possibly truncated, with encrypted values replaced by `***`."""
     return SEALED_TEXT.sub(f'"{REDACTED}"', text) if MARK in text else text

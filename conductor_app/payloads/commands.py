@@ -202,6 +202,16 @@ def load_payload(path: str) -> Any:
     return loads(_read_text(path))
 
 
+def load_encrypted_payload(path: str) -> Any:
+    """Return a payload of a run as stored, with masked values encrypted.
+
+    Raises:
+        PayloadMissing: when its file or its row is missing.
+        Busy: when the storage cannot be reached.
+    """
+    return loads_encrypted(_read_text(path))
+
+
 def load_unmasked_payload(path: str) -> Any:
     """Return a payload of a run for decisions and workers: masked values are decrypted.
 
@@ -209,7 +219,7 @@ def load_unmasked_payload(path: str) -> Any:
         PayloadMissing: when its file or its row is missing.
         Busy: when the storage cannot be reached.
     """
-    return decrypt_masked(loads_encrypted(_read_text(path)))
+    return decrypt_masked(load_encrypted_payload(path))
 
 
 def load_unmasked_output(run_id: str) -> Any:

@@ -23,15 +23,19 @@ from urllib3 import exceptions as broken
 
 from ..core.expressions import quote_value
 from ..core.primitives import JsonValue
+from ..core.secret_places import Keys
 from ..core.step_types.worker_tasks import HttpPollStep, HttpStep
 from ..db.transient_errors import own_error_of_exchange
 from ..scripts.pool import ScriptsUnavailable, evaluate
 from ..settings import conf
+from ..tasks.commands.claims import confidential_paths
+from ..tasks.store import ClaimedAttempt
 from .guarded_requests import GuardedSession, require_effective_guard
 from .network_guard import AddressRefused, Deadline, Guard, GuardIneffective
 from .registry import BuiltInWorker, WorkResult
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+REQUEST = "http_request"
 DEFAULT_TIMEOUT = 3000
 # Headers of the transport. If tasks could set them, they could smuggle a second request into the connection.
 TRANSPORT_HEADERS = frozenset(
@@ -61,24 +65,32 @@ class Request:
     body: bytes | None
     timeouts: tuple[float, float]
     is_async: bool
+    secret_headers: frozenset[str] = PRIVATE_HEADERS
+    has_secret_body: bool = False
 
     def __str__(self) -> str:
         return f"{self.method} {redact_uri(self.uri)}"
 
     def redirect_to(self, status: int, location: str) -> "Request":
-        """Return the request that follows a redirect. Another origin gets no credentials.
+        """Return the request that follows a redirect. Another origin gets neither secrets nor masked values.
 
         Raises:
-            InvalidHttpRequest: when the target is not an HTTP address.
+            InvalidHttpRequest: when the target is not an HTTP address, or another origin would get a confidential body.
         """
         uri, headers = urljoin(self.uri, location), self.headers.copy()
         if not is_http_uri(uri):
             raise InvalidHttpRequest("the server redirected to an address that does not begin with http:// or https://")
-        if origin_of(uri) != origin_of(self.uri):
-            headers = drop_headers(headers, PRIVATE_HEADERS)
+        is_elsewhere = origin_of(uri) != origin_of(self.uri)
+        if is_elsewhere:
+            headers = drop_headers(headers, self.secret_headers)
         if status == 303 or (status in (301, 302) and self.method == "POST"):
             method = "HEAD" if self.method == "HEAD" else "GET"
-            return replace(self, uri=uri, headers=drop_headers(headers, ("content-type",)), method=method, body=None)
+            bodiless = drop_headers(headers, ("content-type",))
+            return replace(self, uri=uri, headers=bodiless, method=method, body=None, has_secret_body=False)
+        if is_elsewhere and self.has_secret_body:
+            raise InvalidHttpRequest(
+                f"the server redirected to another origin, {redact_uri(uri)}, and the body has a secret or masked value"
+            )
         return replace(self, uri=uri, headers=headers)
 
 
@@ -156,15 +168,15 @@ class HttpTransport:
         self._limits, self._thread = limits, threading.local()
         self._guard = Guard(lambda: limits().allowed_networks)
 
-    def reply_to(self, inputs: dict[str, Any]) -> Reply:
-        """Return the reply to the request in a task's input.
+    def reply_to(self, inputs: dict[str, Any], confidential: Collection[Keys] = ()) -> Reply:
+        """Return the reply to the request in a task's input. `confidential`: the paths of secrets and masked values.
 
         Raises:
             RequestFailed: when there is no reply.
             OSError: when this server is the cause, for example because it has too many open files.
         """
         try:
-            request = parse_request(inputs)
+            request = parse_request(inputs, confidential)
         except InvalidHttpRequest as error:
             raise RequestFailed(failure_result(str(error))) from error
         limits = self._limits()
@@ -224,25 +236,38 @@ class Http(BuiltInWorker):
     def __init__(self, limits: Callable[[], HttpLimits] = configured_limits) -> None:
         self._transport = HttpTransport(limits)
 
+    def work_on(self, attempt: ClaimedAttempt) -> WorkResult:
+        return self._send(self.inputs_of(attempt), confidential_paths(attempt))
+
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Return the reply as `response`. A failure is a result with a readable message, not an exception."""
+        return self._send(inputs)
+
+    def _send(self, inputs: dict[str, Any], confidential: Collection[Keys] = ()) -> WorkResult:
         try:
-            return self._transport.reply_to(inputs).outcome
+            return self._transport.reply_to(inputs, confidential).outcome
         except RequestFailed as failure:
             return failure.outcome
 
 
-def parse_request(inputs: dict[str, Any]) -> Request:
+def parse_request(inputs: dict[str, Any], confidential: Collection[Keys] = ()) -> Request:
     """Return the request in a task's input: under `http_request`, or the input itself.
+
+    `confidential`: the paths of secrets and masked values in the input.
 
     Raises:
         InvalidHttpRequest: when it is invalid.
     """
-    fields = inputs.get("http_request")
+    fields = inputs.get(REQUEST)
     fields = inputs if fields is None else fields
     if not isinstance(fields, dict):
         raise InvalidHttpRequest("http_request must be an object")
     headers = parse_headers(fields)
+    paths = [keys if fields is inputs else keys[1:] for keys in confidential if fields is inputs or keys[0] == REQUEST]
+    # The path of a value in an object that is confidential as a whole ends at the object.
+    secret_headers = {
+        name.lower() for name in headers if any(keys[:2] in ((), ("headers",), ("headers", name)) for keys in paths)
+    }
     return Request(
         method=parse_method(fields),
         uri=parse_uri(fields),
@@ -250,6 +275,8 @@ def parse_request(inputs: dict[str, Any]) -> Request:
         body=encode_body(fields, headers.get("content-type", "")),
         timeouts=(parse_timeout(fields, "connectionTimeOut"), parse_timeout(fields, "readTimeOut")),
         is_async=any(str(each.get("asyncComplete")).lower() == "true" for each in (fields, inputs)),
+        secret_headers=PRIVATE_HEADERS | secret_headers,
+        has_secret_body=any(keys[:1] in ((), ("body",)) for keys in paths),
     )
 
 
@@ -524,15 +551,18 @@ class HttpPoll(BuiltInWorker):
     def __init__(self, limits: Callable[[], HttpLimits] = configured_limits) -> None:
         self._transport = HttpTransport(limits)
 
+    def work_on(self, attempt: ClaimedAttempt) -> WorkResult:
+        return self.perform_again(self.inputs_of(attempt), attempt.poll_count, confidential_paths(attempt))
+
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Poll for the first time."""
         return self.perform_again(inputs, 1)
 
-    def perform_again(self, inputs: dict[str, Any], polls: int) -> WorkResult:
+    def perform_again(self, inputs: dict[str, Any], polls: int, confidential: Collection[Keys] = ()) -> WorkResult:
         """Poll once. A reply that meets the condition completes the task; any other becomes its current output."""
         try:
             policy = parse_policy(inputs)
-            outcome = self._transport.reply_to(inputs).outcome
+            outcome = self._transport.reply_to(inputs, confidential).outcome
         except InvalidPollInput as error:
             return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, str(error))
         except RequestFailed as failure:

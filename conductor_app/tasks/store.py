@@ -63,6 +63,7 @@ class ClaimedAttempt:
     """An attempt that a worker has just claimed. Payloads are JSON texts, which most responses pass on unparsed.
 
     `masked`: the decrypted values of masked fields of its input, which must not appear in error messages.
+    `masked_paths`: their paths in the input.
     """
 
     id: str
@@ -96,6 +97,7 @@ class ClaimedAttempt:
     task: ClaimedAttemptTask
     run: ClaimedAttemptRun
     masked: Iterable[str] = ()
+    masked_paths: Iterable[tuple[str | int, ...]] = ()
 
     @property
     def input(self) -> Any:

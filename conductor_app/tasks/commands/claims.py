@@ -18,7 +18,8 @@ from ...access.secrets import substitute_secrets
 from ...core import commands
 from ...core.commands.reports import Report
 from ...core.errors import Conflict, NotFound, PayloadMissing, RequestRefused
-from ...core.secret_places import SECRET_PLACES, Place, restore_places
+from ...core.masking import masked_paths
+from ...core.secret_places import SECRET_PLACES, Keys, Place, restore_places
 from ...core.states import LEASED
 from ...db.fields import strip_nul
 from ...db.transient_errors import FaultTolerance
@@ -127,14 +128,17 @@ def _with_inputs(attempts: Iterable[ClaimedAttempt]) -> Iterator[ClaimedAttempt]
     """
     for attempt in attempts:
         if attempt.has_masked_values:
-            attempt.masked = masked_texts(attempt.input)
+            attempt.masked, attempt.masked_paths = masked_texts(attempt.input), masked_paths(attempt.input)
             attempt.input, attempt.output = decrypt_masked(attempt.input), decrypt_masked(attempt.output)
         if attempt.input_path:
             try:
-                attempt.input = payload_storage.load_unmasked_payload(attempt.input_path)
+                stored = payload_storage.load_encrypted_payload(attempt.input_path)
             except RequestRefused as refused:
                 _postpone_claim(attempt, refused)
                 continue
+            attempt.masked_paths = masked_paths(stored)
+            attempt.masked = masked_texts(stored) if attempt.masked_paths else ()
+            attempt.input = decrypt_masked(stored) if attempt.masked_paths else stored
         yield attempt
 
 
@@ -169,6 +173,11 @@ def secret_places_of(attempt: ClaimedAttempt) -> Sequence[Place]:
 def resolve_input(attempt: ClaimedAttempt, places: Sequence[Place]) -> Any:
     """Return the input of a claimed attempt with the secrets at these places resolved. The result is never stored."""
     return substitute_secrets(attempt.input, places, attempt.task.step_state.get("secrets", ()))
+
+
+def confidential_paths(attempt: ClaimedAttempt) -> list[Keys]:
+    """Return the paths of the secrets and of the masked values in the input of a claimed attempt."""
+    return [*(tuple(keys) for keys, _ in secret_places_of(attempt)), *attempt.masked_paths]
 
 
 Release = Callable[[Attempt], None]
