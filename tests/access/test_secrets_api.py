@@ -122,7 +122,7 @@ def test_a_worker_receives_the_secret_and_the_run_page_does_not(kept):
 
     [task] = kept.poll("pay")
 
-    assert task["inputData"] == {"key": VALUE, "data": None}
+    assert task["inputData"] == {"key": VALUE, "data": "${workflow.secrets.OTHER}"}
     assert VALUE not in kept.get(f"/workflow/{run}").content.decode()
     assert VALUE not in kept.get(f"/tasks/{task['taskId']}").content.decode()
     assert VALUE not in Secret.objects.get(pk="DB").sealed

@@ -9,7 +9,7 @@ from conductor_app.runs.commands import debugging
 from conductor_app.runs.models import Task
 from conductor_app.system_tasks.runner import run_built_in_workers
 from conductor_app.tasks.commands.claims import claim_tasks, resolve_input, secret_places_of
-from tests.builders import policy, set_variable, step
+from tests.builders import each, fork, loop, policy, set_variable, step
 from tests.recording_web_server import json_answer, running_web_server
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
@@ -119,7 +119,33 @@ def from_the_retried_task_with_a_template(clock, data):
     return scenario
 
 
+def from_an_item(clock, data):
+    return Scenario(
+        clock, each("each", author(data="${each.output.item}"), items="${workflow.input.l}"), input={"l": [data]}
+    )
+
+
+def in_a_loop(clock, data):
+    return Scenario(clock, loop("loop", author(data="${workflow.input.text}"), times=2), input={"text": data})
+
+
+def in_a_branch(clock, data):
+    return Scenario(clock, *fork([author(data="${workflow.input.text}")], [step("b")]), input={"text": data})
+
+
+def after_a_breakpoint(clock, data):
+    scenario = Scenario(clock, step("source"), author(data="${source.output.text}"))
+    debugging.set_breakpoint(scenario.id, debugging.BreakpointRequest("a", "before"), ACTOR)
+    scenario.worker("source").completes(text=data)
+    debugging.continue_run(scenario.id, debugging.ContinueRequest(scenario.task("a").pk), ACTOR)
+    return scenario
+
+
 WAYS = [
+    from_an_item,
+    in_a_loop,
+    in_a_branch,
+    after_a_breakpoint,
     from_output,
     from_variable,
     from_the_input_of_another_task,

@@ -123,21 +123,21 @@ def no_free_files() -> Iterator[None]:
 
 
 def fail_when_files_are_exhausted(worker: BuiltInWorker):
-    """Return `perform` of a worker, which has no free files at its first call."""
-    perform, calls = worker.perform, []
+    """Return `work_on` of a worker, which has no free files at its first call."""
+    work_on, calls = worker.work_on, []
 
-    def performs(inputs):
-        calls.append(inputs)
+    def works_on(attempt):
+        calls.append(attempt)
         if len(calls) > 1:
-            return perform(inputs)
+            return work_on(attempt)
         with no_free_files():
-            return perform(inputs)
+            return work_on(attempt)
 
-    return performs
+    return works_on
 
 
 def test_a_server_with_too_many_open_files_puts_its_http_task_back(web, clock, monkeypatch):
-    monkeypatch.setattr(workers()["HTTP"], "perform", fail_when_files_are_exhausted(workers()["HTTP"]))
+    monkeypatch.setattr(workers()["HTTP"], "work_on", fail_when_files_are_exhausted(workers()["HTTP"]))
     scenario = Scenario(clock, http_step(web))
 
     work()
@@ -219,7 +219,7 @@ def test_a_process_that_stops_reports_the_results_that_it_has_kept(web, clock, m
 
 
 def test_an_error_of_a_worker_itself_fails_its_task(web, clock, monkeypatch):
-    monkeypatch.setattr(workers()["HTTP"], "perform", lambda inputs: inputs["no such input"])
+    monkeypatch.setattr(workers()["HTTP"], "work_on", lambda attempt: attempt.input["no such input"])
     scenario = Scenario(clock, http_step(web))
 
     work()

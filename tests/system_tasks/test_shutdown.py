@@ -24,7 +24,7 @@ def test_tasks_in_progress_are_released_and_only_late_successes_accepted(clock, 
         seen.append((row.status, row.number, row.visible_at <= clock.now()))
         return WorkResult(outcome, {"late": True})
 
-    monkeypatch.setattr(workers()["HTTP"], "perform_again", perform_while_the_process_is_told_to_stop)
+    monkeypatch.setattr(workers()["HTTP"], "work_on", perform_while_the_process_is_told_to_stop)
     with run_commit_hooks():
         [attempt] = claim_tasks("HTTP", worker=runner.WORKER_ID, wait_ms=0)
         runner.run_attempt(attempt)
