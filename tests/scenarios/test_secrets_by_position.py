@@ -282,6 +282,23 @@ def test_a_masked_input_is_kept_in_a_changed_one_only_if_no_address_is_data(cloc
     assert handed_out("HTTP")["http_request"]["body"] == {"card": "4111"}
 
 
+def test_an_upgrade_changes_no_input_whose_masked_values_could_go_to_another_address(clock):
+    call = http(uri="${workflow.input.uri}", body={"card": "${workflow.input.card}"})
+    sent = {"card": "4111", "uri": "http://bank.example/"}
+    scenario = Scenario(clock, step("first"), call, input=sent, maskedFields=["card"])
+
+    with pytest.raises(Invalid, match="step call depends on data"):
+        scenario.upgrade(step("first"), call, input={"uri": "http://evil.example/"})
+    scenario.upgrade(step("first"), call, version=3, input={"uri": "http://mine.example/", "card": "1"})
+
+    scenario.worker("first").completes()
+    assert handed_out("HTTP")["http_request"] == {
+        **call["inputParameters"]["http_request"],
+        "uri": "http://mine.example/",
+        "body": {"card": "1"},
+    }
+
+
 def test_a_jump_to_another_address_is_refused_while_the_step_has_a_secret(clock):
     flat = {
         **step("call", inputs={"uri": "http://bank.example/", "method": "GET", "headers": {"X": NAMED}}),

@@ -9,8 +9,9 @@ from ..definition import Definition, Flow, Key, Step, StepLevel, path_to_step, p
 from ..document.reading import restore_step
 from ..effects import Effect, SwitchDefinition, UpdateRun, UpdateTask, apply_effects
 from ..errors import Conflict, Invalid
-from ..masking import masked_names, restore_named
+from ..masking import mask_encrypt, masked_names, restore_named, restored_paths
 from ..primitives import fast_replace
+from ..receivers import path_text, receiver_from_data
 from ..rules.advance import enter_step
 from ..snapshot import CONTROL_REMOVED, Run, Task
 from ..states import SKIPPED
@@ -157,6 +158,26 @@ def _position_problems(
                 yield f"{ref} has ended, but comes after the open {task.key.ref} in the new version."
 
 
+def _changed_input(old: dict[str, Any], given: Mapping[str, Any], run: Run, definition: Definition) -> dict[str, Any]:
+    """Return the input of the run with the given values over the old ones. A masked value given as `***` is kept.
+
+    Raises:
+        Invalid: when it keeps masked values and changes others, and a step takes from data to whom they are sent.
+    """
+    names = masked_names(run.definition)
+    restored = restore_named(dict(given), old, names)
+    others = {name: value for name, value in old.items() if name not in given}
+    kept = [path_text(keys) for keys in restored_paths(dict(given), restored)]
+    kept += [name for name in others if mask_encrypt({name: others[name]}, names, str) != {name: others[name]}]
+    changed = {**old, **restored}
+    if kept and changed != old and (ref := receiver_from_data(definition.document.get("tasks"))):
+        raise Invalid(
+            f"The receiver of step {ref} depends on data, so masked values are kept in an unchanged input only. "
+            f"Send a value of your own for `{kept[0]}`, or leave the input as it was."
+        )
+    return changed
+
+
 def _upgrade_effects(
     run: Run,
     ctx: DecisionContext,
@@ -171,8 +192,7 @@ def _upgrade_effects(
         effects += abandon_task(run.tasks[key], now, reason)
     facts: dict[str, Any] = {"last_retried_at": now}
     if input:
-        old = ctx.input()
-        facts["input"] = {**old, **restore_named(dict(input), old, masked_names(run.definition))}
+        facts["input"] = _changed_input(ctx.input(), input, run, plan.definition)
     effects += [SwitchDefinition(plan.definition, _map_steps(run, plan.definition)), UpdateRun(facts)]
     after = apply_effects(run, effects)
     skipped = [
