@@ -121,6 +121,8 @@ class ManagedProcess:
     def kill(self) -> None:
         """Kill the process and its children."""
         if self.process and self.process.pid:
+            # A process that has just started has no group of its own yet.
+            self.process.kill()
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.join()
@@ -143,6 +145,8 @@ def _run_child(name: str, run: Callable[[], object], parent: int) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     # Logs go to standard error. Standard output has only banners.
     os.dup2(os.open(os.devnull, os.O_WRONLY), STANDARD_OUTPUT)
+    # The functions of the parent would delete its temporary folders.
+    atexit._clear()
     try:
         run()
     finally:

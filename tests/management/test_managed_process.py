@@ -2,6 +2,7 @@
 
 import os
 from functools import partial
+from tempfile import TemporaryDirectory
 from time import sleep
 
 import pytest
@@ -78,6 +79,25 @@ def test_no_process_is_restarted_before_the_end_of_its_pause(child, told, time):
     time(0.4)
 
     child.restart_if_ended(told.append)
+
+    assert not child.is_running
+
+
+def test_the_end_of_a_process_deletes_no_temporary_folder_of_its_parent():
+    with TemporaryDirectory() as folder:
+        child = ManagedProcess("web", lambda: None)
+        child.start()
+        wait_until(lambda: not child.is_running)
+
+        assert os.path.exists(folder)
+
+
+def test_a_process_is_killed_before_it_has_a_group_of_its_own(monkeypatch):
+    monkeypatch.setattr(os, "setsid", lambda: None)
+    child = ManagedProcess("web", partial(sleep, 60))
+    child.start()
+
+    child.kill()
 
     assert not child.is_running
 
