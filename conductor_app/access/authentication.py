@@ -93,11 +93,15 @@ def _network_location(origin: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The authenticated caller: an application, a user, or any caller of a server without authentication."""
+    """The authenticated caller: an application, a user, or any caller of a server without authentication.
+
+    `is_person`: True if it has signed in in a browser.
+    """
 
     name: str
     permissions: PermissionSet = NO_PERMISSIONS
     user_id: int | None = None
+    is_person: bool = False
 
 
 OPEN_ACCESS_ACTOR = Actor("anonymous", ALL_PERMISSIONS)
@@ -145,7 +149,7 @@ def _authenticate_session(request: HttpRequest, *, changes_state: bool) -> Actor
         raise Unauthenticated("The header X-Authorization with a token is required.", code="INVALID_TOKEN")
     reject_cross_site_requests(request)
     _require_csrf_token(request, is_required=changes_state)
-    return Actor(user.get_username(), permission_set_of(user.pk), user.pk)
+    return Actor(user.get_username(), permission_set_of(user.pk), user.pk, is_person=True)
 
 
 def _require_csrf_token(request: HttpRequest, *, is_required: bool) -> None:

@@ -289,7 +289,7 @@ def _actor_of(request: HttpRequest) -> Actor:
     user = request.user
     if not (user.is_authenticated and user.is_active and user.is_staff):
         return Actor("anonymous")
-    return Actor(user.get_username(), permission_set_of(user.pk), user.pk)
+    return Actor(user.get_username(), permission_set_of(user.pk), user.pk, is_person=True)
 
 
 class PageMessageMiddleware(PageOnlyMiddleware, MessageMiddleware):

@@ -3,6 +3,7 @@
 import pytest
 
 from conductor_app.access.models import Secret
+from tests.access.users import api_client_of, create_application
 from tests.conftest import NOON
 from tests.step_documents import simple
 
@@ -170,3 +171,15 @@ def test_a_variable_that_does_not_exist_can_have_tags_which_it_keeps_once_it_exi
     assert api.put("/environment/A%20B/tags", [tag]).status_code == 400
     assert api.put("/environment/REGION/tags", [{"key": "x" * 129, "value": ""}]).status_code == 400
     assert api.put("/secrets/NOTHING/tags", [tag]).status_code == 404
+
+
+def test_people_read_no_secret_back_whatever_their_role(kept, admin_client, settings):
+    settings.CONDUCTOR_API_ACCESS = "token"
+    program = api_client_of(create_application("vault", "ADMIN"))
+
+    refused = admin_client.get("/api/secrets/DB")
+
+    assert refused.status_code == 403
+    assert "People cannot read the value of a secret" in refused.json()["message"]
+    assert VALUE not in refused.content.decode()
+    assert program.get("/secrets/DB").content.decode() == VALUE

@@ -5,6 +5,7 @@ from functools import partial
 from django.http import HttpResponse
 
 from ...core.document.fields import MapOf, OrNull, read_boolean, read_text, texts
+from ...core.errors import Forbidden
 from ...definitions.api.tags import ObjectTags
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
@@ -92,6 +93,12 @@ class SecretOne(ConductorView):
     }
 
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
+        if request.actor.is_person:
+            raise Forbidden(
+                "People cannot read the value of a secret, whatever their role. Save a new value instead. "
+                "An application with READ on the secret can read it.",
+                code="FORBIDDEN",
+            )
         return PlainText(secrets.read_secret(key, request.actor.name))
 
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
