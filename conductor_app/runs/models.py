@@ -235,10 +235,6 @@ class AttemptQuerySet(models.QuerySet):
         leased = self.filter(status="LEASED").exclude(queue="")
         return leased if queue is None else leased.filter(queue=queue)
 
-    def retrying(self) -> Self:
-        """Return the open attempts after the first of their task, with the condition of the index on them."""
-        return self.filter(ended_at__isnull=True, number__gt=0)
-
     def of_runs(self) -> Self:
         """Return the attempts of runs, without those of standalone tasks."""
         return self.filter(run__isnull=False)
@@ -333,7 +329,6 @@ class Attempt(models.Model):
             models.Index(
                 name="attempt_with_timer", fields=["due_at"], condition=status_in(ATTEMPT.open) & Q(due_at__lt=NEVER)
             ),
-            models.Index(name="attempt_retrying", fields=["id"], condition=Q(ended_at__isnull=True, number__gt=0)),
             models.Index(name="attempt_leased", fields=["name"], condition=Q(status="LEASED") & ~Q(queue="")),
             # For the lists of standalone tasks by age and by worker.
             models.Index(

@@ -43,14 +43,14 @@ from ..failures.pages import FailureGroupPage, FailuresPage
 from ..human_tasks.pages.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
 from ..human_tasks.pages.tasks import HumanTaskAnswerPage, HumanTasksPage
 from ..monitoring.pages.overview import AttentionPage, FirstStepsPage, OverviewActivityPage, overview_context
-from ..monitoring.pages.system import BackgroundJobsPage, SystemPage
+from ..monitoring.pages.system import SystemPage
 from ..monitoring.queries.health import health_for
-from ..runs.models import Attempt, Run
+from ..runs.models import Run
 from ..runs.pages.comparison import ComparePage
 from ..runs.pages.list import RunAdmin
 from ..runs.pages.messages import UndeliveredMessagePage, UndeliveredMessagesPage
 from ..runs.pages.retention import RetentionPage
-from ..runs.pages.tasks import AttemptAdmin
+from ..runs.pages.tasks import AttemptLogPage, AttemptPayloadPage, TaskActionPage
 from ..schedules.models import Schedule, ScheduleExecution
 from ..schedules.pages.schedules import ScheduleAdmin, ScheduleExecutionAdmin
 from ..settings import conf
@@ -77,6 +77,9 @@ OBJECT_PAGES: tuple[Page, ...] = (
     BulkExportPage(),
     BulkOperationPage(),
     ComparePage(),
+    AttemptPayloadPage(),
+    AttemptLogPage(),
+    TaskActionPage(),
     QueuePage(),
     WhyWaitingPage(),
     WorkersPage(),
@@ -118,7 +121,6 @@ PAGES: tuple[Page, ...] = (
     HumanTasksPage(),
     HumanTaskAnswerPage(),
     QueuesPage(),
-    BackgroundJobsPage(),
     DriftPage(),
     IntegrationsPage(),
     PromptsPage(),
@@ -133,7 +135,6 @@ PAGES: tuple[Page, ...] = (
 )
 MODEL_ADMINS = {
     Run: RunAdmin,
-    Attempt: AttemptAdmin,
     WorkflowDefinition: WorkflowDefinitionAdmin,
     TaskDefinition: TaskDefinitionAdmin,
     EventHandler: EventHandlerAdmin,

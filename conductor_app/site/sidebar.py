@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from ..access.models import AccessKey, Application, AuditEntry, Client, Grant, Secret, Variable
 from ..definitions.models import TaskDefinition, WorkflowDefinition
 from ..monitoring.queries.health import health_for
-from ..runs.models import Attempt, Run
+from ..runs.models import Run
 from ..schedules.models import Schedule, ScheduleExecution
 from ..taskcluster.models import Artifact, ScopeRole, StandaloneTask, TaskGroup
 from ..utils.formatting import LazyText
@@ -64,7 +64,6 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
             _("Runs"),
             "runs",
             (
-                SidebarEntry(Attempt, _("Task executions"), "attempts"),
                 SidebarEntry("bulk", _("Bulk operations"), "do-retry"),
                 SidebarEntry("views", _("Saved views"), "views"),
             ),
@@ -114,7 +113,6 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
         SidebarEntry(AuditEntry, _("Audit log"), "audit"),
         SidebarEntry("undelivered_messages", _("Undelivered messages"), "inbox"),
         SidebarEntry("retention", _("Retention"), "archive"),
-        SidebarEntry("background_jobs", _("Background jobs"), "sweeps"),
         SidebarEntry(Secret, _("Secrets"), "secrets"),
         SidebarEntry(Variable, _("Variables"), "variables"),
         SidebarEntry(Application, _("Applications"), "applications"),

@@ -24,6 +24,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.template.response import SimpleTemplateResponse, TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -400,12 +401,12 @@ class ObjectPage(Page):
         return {"object_name": self.name, "admin_url": ""}
 
     def urls(self, site: AdminSite) -> list[URLPattern]:
-        def view(request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+        def view(request: HttpRequest, **url_kwargs: Any) -> HttpResponseBase:
             self._require_access(request)
             answer = get_or_404(
                 self.handle_post if request.method == "POST" else self.get_context, request, **url_kwargs
             )
-            if isinstance(answer, HttpResponse):
+            if isinstance(answer, HttpResponseBase):
                 return answer
             context = {**site.each_context(request), "page": self, **answer}
             if self.live_template:

@@ -182,7 +182,7 @@ def test_pages_of_views_take_few_queries(operator, scenario, django_assert_max_n
 
 def test_seven_views_are_there_before_anybody_has_saved_one(operator, scenario):
     page = html(operator.get(VIEWS))
-    names = ("Failed today", "Slow", "No workers", "Human tasks", "Long running", "Retrying", "My starts")
+    names = ("Failed today", "Slow", "No workers", "Human tasks", "Long running", "My starts")
 
     links = [unescape(re.search(rf'<a href="([^"]*)">{name}</a>', page)[1]) for name in names]
 

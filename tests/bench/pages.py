@@ -92,11 +92,9 @@ def list_run_pages() -> dict[str, str]:
 
 def list_other_pages() -> dict[str, str]:
     """Return URLs of the other pages, without filters and with the most frequent ones."""
-    from conductor_app.runs.models import Attempt
     from conductor_app.web.links import queue_address, worker_address
 
     worker, a_run, failed = worker_address("worker-7@0"), id_of(RUNS // 40 * 10), id_of(RUNS // 40 * 20 + 3)
-    attempt = Attempt.objects.order_by("id").values_list("pk", flat=True).first()
     return {
         "overview": "/admin/",
         "overview: pulse": "/admin/overview-activity/",
@@ -114,9 +112,6 @@ def list_other_pages() -> dict[str, str]:
         "operations: plan, failed": "/admin/bulk/plan/?status=FAILED",
         "operations: plan, all": "/admin/bulk/plan/?status=COMPLETED",
         "operations: plan, group": "/admin/bulk/plan/?failure_group=1",
-        "attempts": "/admin/conductor/attempt/",
-        "attempts: search": "/admin/conductor/attempt/?q=task_rare",
-        "attempts: retrying": "/admin/conductor/attempt/?state=retrying",
         "overview: tiles": "/admin/view-tiles/",
         "waiting": "/admin/human-tasks/",
         "stand-alone tasks": "/admin/conductor/standalonetask/",
@@ -140,14 +135,12 @@ def list_other_pages() -> dict[str, str]:
         "audit: search": "/admin/conductor/auditentry/?q=olga",
         "retention": "/admin/retention/",
         "system": "/admin/system/",
-        "sweeps": "/admin/background-jobs/",
         "a run": f"{RUNS_LIST_URL}{a_run}/change/",
         "a run: a task": f"{RUNS_LIST_URL}{a_run}/change/?task=step_0",
         "a run: diagram": f"{RUNS_LIST_URL}{a_run}/change/?tab=diagram",
         "a run: comparison": f"/admin/runs/{a_run}/compare/",
         "a run that failed": f"{RUNS_LIST_URL}{failed}/change/",
         "runs: views": f"{RUNS_LIST_URL}views/",
-        "an attempt": f"/admin/conductor/attempt/{attempt}/change/",
         "find": "/admin/search/?q=flow",
         "find: a correlation id": "/admin/search/?q=c-77",
         "find: a value": "/admin/search/?q=customer-42",

@@ -21,7 +21,6 @@ from conductor_app.web.links import standalone_task_address, task_group_address
 
 LISTS = {
     "runs": "run",
-    "attempts": "attempt",
     "groups": "group",
     "stand-alone-tasks": "solo",
     "workflows": "workflowdefinition",
@@ -78,7 +77,6 @@ PAGES = {
     "model-usage": "model-usage/?range=7d",
     "budgets": "budgets/",
     "vector-indexes": "vector-indexes/",
-    "sweeps": "background-jobs/",
     "preferences": "preferences/",
     "second-factor": "second-factor/",
     "palette": "conductor/run/",
@@ -141,7 +139,6 @@ def _runs() -> dict[str, str]:
     failed = _newest(Run.objects.filter(name="order_fulfilment", correlation_id="A-1005"))
     retried = _newest(Run.objects.filter(name="parcel_delivery", correlation_id="A-1004"))
     pending = Attempt.objects.filter(queue="inspect_goods", status="PENDING").earliest("pk")
-    attempt = Attempt.objects.filter(task__run=failed, task__ref="charge_card").latest("number")
     page, fix = f"/admin/conductor/run/{failed.pk}/change/", f"/admin/runs/{failed.pk}"
     tabs = ("diagram", "tasks", "data", "events", "audit", "raw")
     return {
@@ -152,7 +149,6 @@ def _runs() -> dict[str, str]:
         **{f"run-{tab}": f"{page}?tab={tab}&task=-" for tab in tabs},
         "debugger": f"/admin/conductor/run/{_newest(Run.objects.filter(name='price_update')).pk}/change/?tab=debugger",
         "run-waiting": f"/admin/conductor/run/{pending.run_id}/change/?task=inspect_goods",
-        "attempt": f"/admin/conductor/attempt/{attempt.pk}/change/",
         "turn": f"/admin/why-waiting/{pending.pk}/",
         "plan": f"{fix}/plan/",
         "compare": f"{fix}/compare/",

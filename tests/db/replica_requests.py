@@ -15,7 +15,6 @@ PAGES = [
     "queues/",
     "workers/",
     "failures/",
-    "conductor/attempt/",
     "human-tasks/",
     "conductor/schedule/",
 ]

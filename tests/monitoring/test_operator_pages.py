@@ -10,7 +10,7 @@ from conductor_app.taskcluster.models import TaskGroup
 from conductor_app.tasks.models import SweepPass
 from conductor_app.utils import process_state
 from tests.page_text import html, page_text
-from tests.stored_scenarios import claim_and_report, claim_next, define_task, newest_attempt_of, start_run_of, step
+from tests.stored_scenarios import claim_and_report, define_task, start_run_of, step
 
 
 def test_the_queues_page_lists_pending_tasks_without_pollers(operator, clock):
@@ -26,16 +26,16 @@ def test_the_empty_queues_page_explains_how_to_poll(operator):
     assert "/api/tasks/poll/" in page_text(operator.get("/admin/queues/"))
 
 
-def test_the_sweeps_page_displays_the_last_pass_and_late_sweeps(operator, clock):
+def test_the_system_page_displays_the_last_pass_and_late_sweeps(operator, clock):
     SweepPass.objects.create(
         name="wake_runs", began_at=clock.now(), ended_at=clock.now() + 4, handled=3, handled_in_all=70
     )
     SweepPass.objects.create(name="expire_leases", began_at=clock.now() - 120_000, ended_at=clock.now() - 119_000)
 
-    page = page_text(operator.get("/admin/background-jobs/"))
+    page = page_text(operator.get("/admin/system/"))
 
     assert "wake_runs" in page and "on time" in page and "70" in page
-    assert "late" in page and "2 min ago" in page
+    assert "not triggered" in page and "2 min ago" in page
 
 
 def test_a_failed_sweep_displays_its_error(operator, clock):
@@ -44,7 +44,7 @@ def test_a_failed_sweep_displays_its_error(operator, clock):
         name="wake_runs", began_at=now, ended_at=now, error="OperationalError: gone", failed_at=now
     )
 
-    page = page_text(operator.get("/admin/background-jobs/"))
+    page = page_text(operator.get("/admin/system/"))
 
     assert "failing" in page and "OperationalError: gone" in page
 
@@ -102,7 +102,6 @@ def test_related_lists_are_tabs_of_one_entry(operator, db):
     assert [entry["is_current"] for entry in operate["models"]] == [False, True, False, False]
     assert [str(tab["name"]) for tab in page.context["page_tabs"]] == [
         "Runs",
-        "Task executions",
         "Bulk operations",
         "Saved views",
     ]
@@ -112,34 +111,16 @@ def test_related_lists_are_tabs_of_one_entry(operator, db):
 
 def test_an_entry_links_to_the_first_of_its_pages_that_the_user_may_open(client, django_user_model):
     user = django_user_model.objects.create_user("vera", is_staff=True)
-    user.user_permissions.add(Permission.objects.get(codename="view_attempt"))
+    user.user_permissions.add(Permission.objects.get(codename="view_bulkoperation"))
     client.force_login(user)
 
-    assert "Task executions" in sections_of(client)["Operate"] and "Runs" not in sections_of(client)["Operate"]
+    assert "Bulk operations" in sections_of(client)["Operate"] and "Runs" not in sections_of(client)["Operate"]
 
 
 def test_the_audit_log_displays_actor_action_and_object(operator, clock):
     start_run_of(step("ship"))
 
     assert "workflow definition order:1" in page_text(operator.get("/admin/conductor/auditentry/"))
-
-
-def test_an_attempt_is_found_by_its_id_and_shows_its_documents(operator, clock):
-    run = start_run_of(step("ship", inputParameters={"order": "${workflow.input.order}"}), input={"order": 4711})
-    attempt = newest_attempt_of(run, "ship")
-
-    assert attempt.pk in html(operator.get("/admin/conductor/attempt/", {"q": attempt.pk}))
-    page = page_text(operator.get(f"/admin/conductor/attempt/{attempt.pk}/change/"))
-    assert "order 4711" in page and "Why it is waiting" in page
-
-
-def test_claimed_attempts_are_a_filter_of_the_list(operator, clock):
-    run = start_run_of(step("ship"))
-    claim_next("ship", worker="w9")
-
-    page = html(operator.get("/admin/conductor/attempt/", {"state": "leased"}))
-
-    assert newest_attempt_of(run, "ship").pk in page and "w9" in page
 
 
 def test_a_key_is_created_and_its_secret_displayed_once(operator, clock):

@@ -26,7 +26,6 @@ def breadcrumbs(page: str) -> str:
         ("password_change/", "Overview › Password"),
         ("bulk/", "Overview › Bulk operations"),
         ("views/", "Overview › Saved views"),
-        ("background-jobs/", "Overview › Background jobs"),
     ],
 )
 def test_breadcrumbs_begin_with_the_overview_and_name_the_entry_of_the_sidebar(operator, path, trail):

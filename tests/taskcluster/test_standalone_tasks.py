@@ -37,7 +37,7 @@ def page(client, address: str) -> str:
 def test_every_list_and_queue_page_displays_standalone_tasks(some, operator):
     ours = [model for model in MODEL_ADMINS if model._meta.app_label == "conductor"]
     lists = [reverse(f"admin:conductor_{model._meta.model_name}_changelist") for model in ours]
-    pages = [reverse(f"admin:{name}") for name in ("queues", "workers", "system", "background_jobs", "search")]
+    pages = [reverse(f"admin:{name}") for name in ("queues", "workers", "system", "search")]
     attempt = Attempt.objects.filter(task_id=some[0]).get().pk
 
     assert standalone_task_address(some[0]) not in page(operator, LIST.replace("standalonetask", "attempt"))

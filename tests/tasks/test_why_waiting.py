@@ -103,7 +103,7 @@ def test_a_live_update_replaces_status_and_buttons(operator, waiting):
 def test_the_run_and_the_queue_lead_there(operator, waiting):
     _, attempt = waiting
 
-    assert page(attempt) in html(operator.get(f"/admin/conductor/attempt/{attempt.pk}/change/"))
+    assert page(attempt) in html(operator.get(f"/admin/conductor/run/{attempt.run_id}/change/?task=ship"))
     assert page(attempt) in html(operator.get("/admin/queue/?name=ship"))
 
 

@@ -52,7 +52,7 @@ SUBJECT_LABELS = {
     "retentionpolicy": gettext_lazy("Retention"),
     "savedview": gettext_lazy("Saved views"),
     "schema": gettext_lazy("Schemas"),
-    "sweeppass": gettext_lazy("Background jobs"),
+    "sweeppass": gettext_lazy("System"),
     "task": gettext_lazy("Tasks"),
     "tasklog": gettext_lazy("Task logs"),
     "webhook": gettext_lazy("Webhooks"),

@@ -225,8 +225,6 @@ def built_in_views(request: HttpRequest) -> Iterator[BuiltInView]:
     yield BuiltInView(_("No workers"), _("queues with pending tasks and no polling worker"), reverse("admin:queues"))
     yield BuiltInView(_("Human tasks"), _("tasks that a person must complete"), reverse("admin:human_tasks"))
     yield _selection_view(_("Long running"), {"status": ["RUNNING"], "started_before": now - HOUR})
-    retrying = reverse("admin:conductor_attempt_changelist", query={"state": "retrying"})
-    yield BuiltInView(_("Retrying"), _("attempts after a retry, pending or running"), retrying)
     yield _selection_view(_("My starts"), {"started_by": request.user.get_username()})
 
 

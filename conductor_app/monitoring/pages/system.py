@@ -1,4 +1,4 @@
-"""The engine: sweeps and their lag, periodic tasks, database, configuration, and recommendations."""
+"""The engine: sweeps and their lag, database, configuration, and recommendations."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -9,52 +9,15 @@ from django.core import checks
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django_celery_beat.models import PeriodicTask
 
 from ...access.authentication import server_address
 from ...db import replica
 from ...db.size import database_status
-from ...tasks.models import SweepPass
 from ...utils import clock
-from ...utils.formatting import format_duration
-from ...web.badges import mark_names, relative_time, render_pill
+from ...web.badges import mark_names, render_pill
 from ...web.pages import Page
 from ..commands import script_isolation
-from ..queries.health import has_sweep_failed, is_sweep_late
 from ..queries.system import configuration, operator_advice, server_clocks, sweep_statuses
-
-
-class BackgroundJobsPage(Page):
-    """List of sweeps and periodic tasks."""
-
-    name, title, template = "background_jobs", gettext_lazy("Background jobs"), "ops/monitoring/background_jobs.html"
-    permission = "conductor.view_sweeppass"
-
-    def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        now = clock.now()
-        return {
-            "sweeps": [_sweep_row(sweep, now) for sweep in SweepPass.objects.order_by("name")],
-            "jobs": [_job_row(job, now) for job in PeriodicTask.objects.select_related().order_by("name")],
-        }
-
-
-def _sweep_row(sweep: SweepPass, now: int) -> dict[str, Any]:
-    return {
-        "sweep": sweep,
-        "began": relative_time(sweep.began_at, now),
-        "duration": format_duration(sweep.ended_at - sweep.began_at),
-        "worked": relative_time(sweep.worked_at, now),
-        "lag": format_duration(sweep.lag_ms),
-        "failed": relative_time(sweep.failed_at, now),
-        "is_late": is_sweep_late(sweep, now),
-        "has_failed": has_sweep_failed(sweep),
-    }
-
-
-def _job_row(job: PeriodicTask, now: int) -> dict[str, Any]:
-    last = int(job.last_run_at.timestamp() * 1000) if job.last_run_at else None
-    return {"job": job, "schedule": _format_interval(job), "last": relative_time(last, now)}
-
 
 LOOP_LABELS = {
     "failing": gettext_lazy("failing"),
@@ -106,10 +69,3 @@ def _installed_version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return _("from source")
-
-
-def _format_interval(row: PeriodicTask) -> str:
-    if row.interval is None:
-        return str(row.scheduler)
-    seconds = row.interval.schedule.run_every.total_seconds()
-    return _("every %(span)s") % {"span": format_duration(round(seconds * 1000))}
