@@ -337,7 +337,7 @@ def send_notice(target: AlertTarget, notice: AlertNotice, alert: Alert | None) -
     firing = AlertFiring.objects.create(
         alert=alert, target=target, recipient=target.name, at=notice.at, sentence=notice.sentence, channel=target.kind
     )
-    facts = {"sink": ALERT, "id": secrets.token_hex(16), "target": target.pk, "firing": firing.pk}
+    facts = {"sink": ALERT, "id": secrets.token_hex(16), "target": target.pk, "ring": firing.pk}
     # A test does not wait for notifications that the target refuses.
     to = f"alert target {target.pk}{' test' if notice.event == TEST else ''}"
     send(PUBLISH, notice.at, to=to, facts={**facts, "payload": notice.document()})

@@ -19,7 +19,9 @@ from tests.upgrade.installation import create_database
 # The mark selects these tests for the suite on PostgreSQL.
 pytestmark = pytest.mark.django_db
 DUMP = Path(__file__).with_name(f"c01bcf2d.{connection.vendor}.sql.gz")
-"""Written by revision c01bcf2d: five runs, a standalone task, an alert with a target, a group with permissions."""
+"""Written by revision c01bcf2d: six runs, a standalone task, a group with permissions, and an alert with a target and a
+notification that waits in the outbox. The run `items` has ended two of four items, and the first has no tasks any more.
+"""
 KEPT_CHECKS = ("conductor_task", "conductor_attempt", "conductor_historyentry")
 """Tables whose foreign keys SQLite continues to check after the upgrade, because dropping a check copies the table."""
 Query = Callable[[str], Iterable[tuple[Any, ...]]]
@@ -59,20 +61,28 @@ def test_runs_preserve_their_status(report):
     assert report["before"] == {
         "rerun": "RUNNING",
         "loop": "RUNNING",
+        "items": "RUNNING",
         "fork": "RUNNING",
         "failed": "FAILED",
         "pending": "RUNNING",
     }
 
 
-def test_runs_in_a_loop_a_fork_and_a_queue_continue_to_their_end(report):
+def test_runs_in_a_loop_a_list_of_items_a_fork_and_a_queue_continue_to_their_end(report):
     ended = {name: status for name, status in report["after"].items() if name != "failed"}
 
-    assert ended == dict.fromkeys(("rerun", "loop", "fork", "pending"), "COMPLETED")
+    assert ended == dict.fromkeys(("rerun", "loop", "items", "fork", "pending"), "COMPLETED")
+
+
+def test_the_page_of_an_alert_shows_the_delivery_of_a_notification_that_waited_in_the_outbox(report):
+    [(tries, error)] = report["firings"]
+
+    assert tries == 1
+    assert error.startswith("No key of this server decrypts the secrets of the target.")
 
 
 def test_pages_display_runs_and_standalone_tasks(report):
-    assert report["pages"] == dict.fromkeys(("rerun", "loop", "fork", "failed", "pending"), True) | {
+    assert report["pages"] == dict.fromkeys(report["before"], True) | {
         "standalone": 200,
         "group": 200,
     }

@@ -8,11 +8,11 @@ import sys
 
 import django
 
-RUNS = ("rerun", "loop", "fork", "failed", "pending")
+RUNS = ("rerun", "loop", "items", "fork", "failed", "pending")
 """The correlation ids of the runs."""
 WRITTEN_AT = 1_803_902_400
 """Seconds. The time at which the database was written: its leases have not expired."""
-TYPES = ("charge", "count", "left", "right", "pack", "refund")
+TYPES = ("charge", "count", "item", "left", "right", "pack", "refund")
 
 
 def main() -> None:
@@ -24,8 +24,10 @@ def main() -> None:
     call_command("migrate", verbosity=0)
     client = Client(SERVER_NAME="127.0.0.1")
     report = {"before": statuses(client)}
+    fail_item_and_retry(client)
     work_off(client)
     report["after"] = statuses(client)
+    report["firings"] = publish_alerts()
     report["pages"] = pages(client)
     report["rights"] = rights()
     json.dump(report, sys.stdout)
@@ -58,12 +60,31 @@ def work_off(client) -> None:
         pass
 
 
+def fail_item_and_retry(client) -> None:
+    """Fail the run `items` and retry it, so that its ended items are counted again."""
+    run_id = run_ids()["items"]
+    [task] = client.get("/api/tasks/poll/batch/item", {"workerid": "new", "count": "1", "timeout": "0"}).json()
+    result = {"workflowInstanceId": run_id, "taskId": task["taskId"], "status": "FAILED_WITH_TERMINAL_ERROR"}
+    assert client.post("/api/tasks", result, content_type="application/json").status_code == 200
+    assert statuses(client)["items"] == "FAILED"
+    assert client.post(f"/api/workflow/{run_id}/retry").status_code == 204
+
+
 def complete_one(client, type: str) -> bool:
     tasks = client.get(f"/api/tasks/poll/batch/{type}", {"workerid": "new", "count": "1", "timeout": "0"}).json()
     for task in tasks:
         result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"], "status": "COMPLETED"}
         assert client.post("/api/tasks", result, content_type="application/json").status_code == 200
     return bool(tasks)
+
+
+def publish_alerts() -> list[tuple[int, str]]:
+    """Send the alert that waits in the outbox, and return the tries and the error that the page of the alert shows."""
+    from conductor_app.alerts.models import AlertFiring
+    from conductor_app.events.workers.publisher import publish_due_events
+
+    publish_due_events()
+    return list(AlertFiring.objects.values_list("tries", "error"))
 
 
 def pages(client) -> dict[str, int | bool]:

@@ -294,7 +294,7 @@ class ForEachState(TaskState, total=False):
 
     `count`: number of items. `most`: maximum number of open items. `keep`: number of ended items that keep their tasks,
     0 for all. `ended`: number of ended items. `since`, `to`: first and last item that the latest change started.
-    `goes_on`: continue after the failure of an item. `kept`: ended items that have tasks. `pruned`: number of ended
+    `goes_on`: continue after the failure of an item. `kept`: ended items that have tasks. `forgotten`: number of ended
     items without tasks.
     """
 
@@ -306,7 +306,7 @@ class ForEachState(TaskState, total=False):
     to: int
     goes_on: bool
     kept: list[int]
-    pruned: int
+    forgotten: int
 
 
 class ForEach(StepType):
@@ -451,7 +451,7 @@ def _copy_state(task: Task) -> ForEachState:
 def _count_ended(step_state: ForEachState, over: Sequence[Task]) -> None:
     """Count the ended items by the existing tasks."""
     iterations = {item.key.iteration_path[-1] for item in over if COUNTED in item.step_state}
-    step_state["ended"] = step_state.get("pruned", 0) + len(iterations)
+    step_state["ended"] = step_state.get("forgotten", 0) + len(iterations)
     if "kept" in step_state:
         step_state["kept"] = [iteration for iteration in step_state["kept"] if iteration in iterations]
 
@@ -464,7 +464,7 @@ def _record_ended_items(step_state: ForEachState, iterations: list[int]) -> list
         kept = [*step_state.get("kept", ()), *iterations]
         pruned = kept[: -step_state["keep"]]
         step_state["kept"] = kept[-step_state["keep"] :]
-        step_state["pruned"] = step_state.get("pruned", 0) + len(pruned)
+        step_state["forgotten"] = step_state.get("forgotten", 0) + len(pruned)
     started = max(step_state["to"], min(step_state["count"], step_state["ended"] + step_state["most"]))
     step_state["since"], step_state["to"] = step_state["to"] + 1, started
     return pruned

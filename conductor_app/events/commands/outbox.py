@@ -56,7 +56,7 @@ def mark_failed(message: Message, why: str, pause_ms: int = 0) -> int:
 
 def _log_alert_delivery(message: Message, **facts: object) -> None:
     """Save the result of a delivery on the firing of its alert, if the message belongs to one."""
-    if firing := message.facts.get("firing"):
+    if firing := message.facts.get("ring"):
         AlertFiring.objects.filter(pk=firing).update(**facts)
 
 
