@@ -284,6 +284,39 @@ def permission_set_of(user_id: int) -> PermissionSet:
     return cache.permissions[user_id]
 
 
+class PagePermissions(PermissionSet):
+    """The permissions of a user of pages. Rights on all objects are those that pages have read; others are read here.
+
+    Without grants, a page executes no statement to decide what it shows.
+    """
+
+    __slots__ = ("_user",)
+    _user: User
+
+    def __init__(self, user: User) -> None:
+        object.__setattr__(self, "_user", user)
+
+    def allows_all(self, *rights: Right) -> bool:
+        known = (PERMISSION_BY_RIGHT[right] for right in rights if right in PERMISSION_BY_RIGHT)
+        return any(map(self._user.has_perm, known)) or self._all.allows_all(*rights)
+
+    @property
+    def is_admin(self) -> bool:
+        return self._user.is_superuser or self._all.is_admin
+
+    @property
+    def rights(self) -> frozenset[Right]:
+        return self._all.rights
+
+    @property
+    def names(self) -> Mapping[Right, NamePatterns]:
+        return self._all.names
+
+    @property
+    def _all(self) -> PermissionSet:
+        return permission_set_of(self._user.pk)
+
+
 def read_permission_set(user_id: int) -> PermissionSet:
     """Read the permissions of a user from the database."""
     user = get_user_model().objects.filter(pk=user_id, is_active=True).first()

@@ -15,20 +15,30 @@ from typing import Any, TypeVar
 from django.apps import apps
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import F, Model, Q, QuerySet
-from django.db.models.functions import Left
-from django.db.models.lookups import Exact
+from django.db.models import CharField, F, Model, Q, QuerySet
+from django.db.models.functions import Cast, Left, Substr
+from django.db.models.lookups import Contains, Exact
 
 from ..db.statements import fetch
 from .authentication import Actor, current_actor
+from .models import AuditEntry
 from .permissions import (
+    EVENT_HANDLER,
     EXECUTE,
+    FORM_TEMPLATE,
+    INTEGRATION_PROVIDER,
     NO_PATTERNS,
     PAGE_ONLY_PERMISSIONS,
+    PROMPT,
     READ,
     RIGHT_BY_PERMISSION,
     RUN_PAGE_PERMISSIONS,
+    SCHEDULE,
+    SCHEMA,
+    SECRET,
+    TASK_DEF,
     UPDATE,
+    VARIABLE,
     WORKFLOW,
     WORKFLOW_DEF,
     NamePatterns,
@@ -44,6 +54,27 @@ RIGHTS_OF_RUN_PERMISSIONS: dict[str, tuple[Right, ...]] = {
     **dict.fromkeys(RUN_PAGE_PERMISSIONS, SEE_RUNS),
 }
 """Permissions on pages whose grants are those of the API on runs: a grant on a definition applies to its runs."""
+NAMED_OBJECT_TYPES = {
+    "workflow_definition": WORKFLOW_DEF,
+    "task_definition": TASK_DEF,
+    "schedule": SCHEDULE,
+    "event_handler": EVENT_HANDLER,
+    "form_template": FORM_TEMPLATE,
+    "schema": SCHEMA,
+    "integration": INTEGRATION_PROVIDER,
+    "integration_model": INTEGRATION_PROVIDER,
+    "prompt": PROMPT,
+    "secret": SECRET,
+    "variable": VARIABLE,
+}
+"""Types of objects in the audit log whose id is their name in grants, alone or with `:` and a version or model."""
+STORED_OBJECT_TYPES = {
+    "run": "Run",
+    "failure group": "FailureGroup",
+    "webhook": "Webhook",
+    "application": "Application",
+}
+"""Types of objects in the audit log whose id is that of a row, with the table."""
 # It jumps from name to name in the index `run_by_definition`, so that its cost depends on the number of names only.
 _RUN_NAMES_SQL = """
 WITH RECURSIVE names (name) AS (
@@ -63,6 +94,8 @@ def visible(rows: QuerySet[RowT]) -> QuerySet[RowT]:
 
 def visible_to(actor: Actor, rows: QuerySet[RowT]) -> QuerySet[RowT]:
     """Return the rows that the actor may see."""
+    if rows.model is AuditEntry:
+        return rows if actor.permissions.is_admin else rows.filter(_is_entry_for(actor))
     if run_id_field := getattr(rows.model, "run_id_field", ""):
         if actor.permissions.allows_all(*SEE_RUNS):
             return rows
@@ -99,6 +132,29 @@ def _is_named(model: type[Model], lookup: str, patterns: NamePatterns) -> Q:
     return condition
 
 
+def _is_entry_for(actor: Actor) -> Q:
+    """Return the condition that an entry of the audit log is about an object that the actor sees, or an own action."""
+    condition = Q(actor=actor.name)
+    for object_type, target_type in NAMED_OBJECT_TYPES.items():
+        if actor.permissions.allows_all((READ, target_type)):
+            condition |= Q(object_type=object_type)
+            continue
+        patterns = actor.permissions.names.get((READ, target_type), NO_PATTERNS)
+        named = Q(object_id__in=patterns.exact)
+        for prefix in patterns.prefixes:
+            named |= Q(Exact(Left("object_id", len(prefix)), prefix))
+        for name in patterns.exact:
+            # The name of another object may begin with this one and a colon: no version contains one.
+            is_version = ~Q(Contains(Substr("object_id", len(name) + 2), ":")) | Q(object_type="integration_model")
+            named |= Q(Exact(Left("object_id", len(name) + 1), f"{name}:")) & is_version
+        condition |= Q(object_type=object_type) & named
+    for object_type, model in STORED_OBJECT_TYPES.items():
+        rows = visible_to(actor, apps.get_model("conductor", model)._default_manager.all())
+        ids = rows.annotate(entry_id=Cast("pk", CharField())).values("entry_id")
+        condition |= Q(object_type=object_type, object_id__in=ids)
+    return condition
+
+
 def _is_run_name(model: type[Model], lookup: str) -> bool:
     *path, last = lookup.split("__")
     owner: Any = model
@@ -122,15 +178,26 @@ def visible_run_names() -> list[str] | None:
     It is for statements that count runs by their definition. Runs that are granted one by one are not in them.
     """
     actor = current_actor()
-    if actor is None or actor.permissions.allows_all(*SEE_RUNS):
+    if actor is None or sees_all_runs():
         return None
     return sorted(matching_run_names(actor.permissions.names.get((READ, WORKFLOW_DEF), NO_PATTERNS)))
+
+
+def sees_all_runs() -> bool:
+    """Return True if the current actor may see all runs."""
+    actor = current_actor()
+    return actor is None or actor.permissions.allows_all(*SEE_RUNS)
 
 
 def visible_names(target_type: str, names: Iterable[str]) -> list[str]:
     """Return those of the names that the current actor may READ as objects of a target type."""
     actor = current_actor()
     return [name for name in names if actor is None or actor.permissions.allows(READ, target_type, name)]
+
+
+def shown_to(user: User | AnonymousUser, permission: str, rows: QuerySet[RowT]) -> QuerySet[RowT]:
+    """Return the rows of a page that requires a permission: all to users who have it, otherwise the visible ones."""
+    return rows if user.has_perm(permission) else visible(rows)
 
 
 def may(user: User | AnonymousUser, permission: str, row: Model | None = None) -> bool:

@@ -8,6 +8,7 @@ from statistics import median
 from django.db.models import Max, Q
 from django.utils.translation import gettext as _
 
+from ..access.visibility import visible
 from ..core.states import COMPLETED
 from ..db.statements import fetch
 from ..runs.models import Run
@@ -108,7 +109,7 @@ def slowest_definitions(now: int) -> list[SlowDefinition]:
     Runs two queries. Failed runs do not count: their duration says nothing about the work.
     """
     # The query does not filter by status: SQLite would read every completed run and sort all of them by their end.
-    newest = Run.objects.filter(ended_at__gt=now - HOUR).order_by("-ended_at")
+    newest = visible(Run.objects.filter(ended_at__gt=now - HOUR)).order_by("-ended_at")
     took: dict[tuple[str, int], list[int]] = defaultdict(list)
     for name, version, status, began, ended in newest.values_list(*FIELDS)[:MAX_RECENT_RUNS]:
         if status == COMPLETED:

@@ -23,6 +23,7 @@ from ..access.sign_in.openid import callback as openid_callback
 from ..access.sign_in.openid import start as openid_start
 from ..access.sign_in.pages import SecondFactorPage, SignInView, second_factor, second_factor_required
 from ..access.tokens import is_single_sign_on
+from ..access.visibility import may
 from ..ai.pages.budgets import BudgetsPage
 from ..ai.pages.integrations import IntegrationModelPage, IntegrationPage, IntegrationsPage, NewIntegrationPage
 from ..ai.pages.prompts import NewPromptPage, PromptPage, PromptsPage
@@ -252,8 +253,8 @@ class OperatorsSite(AdminSite):
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         context = {**self.each_context(request), "title": self.index_title, **(extra_context or {})}
-        if request.user.has_perm("conductor.view_run"):
-            context |= overview_context(context["health"])
+        if may(request.user, "conductor.view_run"):
+            context |= overview_context(request)
         request.current_app = self.name
         return TemplateResponse(request, "admin/index.html", context)
 

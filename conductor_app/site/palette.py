@@ -7,7 +7,7 @@ The hit of an action opens the page with its form, which asks for confirmation. 
 that page would offer it to the user.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -20,6 +20,9 @@ from django.urls import Resolver404, URLPattern, path, resolve, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 
+from ..access.authentication import current_actor
+from ..access.permissions import EXECUTE, WORKFLOW_DEF
+from ..access.visibility import allowed_to, may, shown_to, visible
 from ..core.failure_grouping import informative_line
 from ..core.step_types.base import queue_name
 from ..db.fields import LAST_ID_PART
@@ -35,6 +38,8 @@ from ..tasks.models import Poller
 from ..web.badges import STATUS_TONES, format_status
 from ..web.pages import Page, PaletteHit, Source
 
+VIEW_RUN, VIEW_ATTEMPT = "conductor.view_run", "conductor.view_attempt"
+VIEW_WORKFLOW, VIEW_TASK = "conductor.view_workflowdefinition", "conductor.view_taskdefinition"
 MAX_RUNS, MAX_WORKFLOWS = 4, 6
 START = gettext_noop("Start")
 MAX_PER_SOURCE, MAX_HITS = 6, 30
@@ -48,10 +53,10 @@ QUEUE_ACTIONS = {gettext_noop("Pause"): "act-pause", gettext_noop("Resume"): "ac
 
 def find_actions_here(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Yield the actions on the run of the page on which the palette was opened, whose names contain the term."""
-    run = _run_of_page(request.GET.get("on", ""))
-    if run is None or not request.user.has_perm("conductor.view_run"):
+    run = _run_of_page(request.GET.get("on", "")) if may(request.user, VIEW_RUN) else None
+    if run is None:
         return
-    for action in available_actions(run.status, request.user.has_perm)["actions"]:
+    for action in available_actions(run.status, _has_permission_on(request, run))["actions"]:
         if term.lower() in str(action.button).lower() or term.lower() in f"{action.name} this run":
             yield _action_hit(str(action.button), run, action.name)
 
@@ -61,25 +66,32 @@ def find_actions_on_runs(request: HttpRequest, term: str) -> Iterator[PaletteHit
     verb, _blank, key = term.partition(" ")
     key = key.strip()
     action = next((each for each in RUN_ACTIONS.values() if verb.lower() in (each.name, str(each.label).lower())), None)
-    if action is None or action.needs_attempt or len(key) < 4 or not request.user.has_perm("conductor.view_run"):
+    if action is None or action.needs_attempt or len(key) < 4 or not may(request.user, VIEW_RUN):
         return
     for run in _runs_named(key):
-        if action in available_actions(run.status, request.user.has_perm)["actions"]:
+        if action in available_actions(run.status, _has_permission_on(request, run))["actions"]:
             yield _action_hit(f"{action.label} {run_key(run).text}", run, action.name)
 
 
 def find_starts(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Yield the start pages of the workflows whose names the term contains after the verb: `start checkout`."""
     verb, _blank, name = term.partition(" ")
-    if verb.lower() not in (START.lower(), _(START).lower()) or not request.user.has_perm(START_PERMISSION):
+    if verb.lower() not in (START.lower(), _(START).lower()) or not may(request.user, START_PERMISSION):
         return
     found = WorkflowDefinition.objects.filter(name__icontains=name.strip()).order_by("name", "-version")
+    actor = current_actor()
+    if actor is not None and not request.user.has_perm(START_PERMISSION):
+        found = allowed_to(actor, visible(found), {(EXECUTE, WORKFLOW_DEF): "name"})
     newest: dict[str, int] = {}
     for pk, workflow in found.values_list("pk", "name")[: 10 * MAX_WORKFLOWS]:
         newest.setdefault(workflow, pk)
     for workflow, pk in list(newest.items())[:MAX_WORKFLOWS]:
         address = reverse("admin:start_run", args=[pk])
         yield PaletteHit(_("Action"), _("Start %(name)s") % {"name": workflow}, address, "do-resume")
+
+
+def _has_permission_on(request: HttpRequest, run: Run) -> Callable[[str], bool]:
+    return lambda permission: may(request.user, permission, run)
 
 
 def _run_of_page(path: str) -> Run | None:
@@ -101,7 +113,7 @@ def _runs_named(key: str) -> list[Run]:
 
 
 def _keyed_runs() -> QuerySet[Run]:
-    return annotate_key_inputs(Run.objects.only("id", "name", "version", "status", "correlation_id"))
+    return annotate_key_inputs(visible(Run.objects.only("id", "name", "version", "status", "correlation_id")))
 
 
 def _action_hit(name: str, run: Run, action: str) -> PaletteHit:
@@ -122,7 +134,7 @@ def find_pages(site: AdminSite, request: HttpRequest, term: str) -> Iterator[Pal
 
 def find_statuses(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Yield lists of runs by status: `failed`, `paused runs`."""
-    if not request.user.has_perm("conductor.view_run"):
+    if not may(request.user, VIEW_RUN):
         return
     for status in ("RUNNING", "PAUSED", "FAILED", "TIMED_OUT", "TERMINATED", "COMPLETED"):
         label = _("%(status)s runs") % {"status": format_status(status)}
@@ -133,14 +145,14 @@ def find_statuses(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
 
 def find_runs(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Yield runs by the start of an id, or by a whole correlation id or idempotency key."""
-    if not request.user.has_perm("conductor.view_run") or len(term) < 4:
+    if len(term) < 4 or not may(request.user, VIEW_RUN):
         return
     conditions = [~Q(correlation_id="") & Q(correlation_id=term), Q(idempotency_key=term)]
     if could_be_id_prefix(term):
         conditions.insert(0, Q(id__gte=term, id__lte=term + LAST_ID_SUFFIX, id__startswith=term))
     for condition in conditions:
         found = (
-            Run.objects.filter(condition)
+            visible(Run.objects.filter(condition))
             .only("id", "name", "version", "status", "correlation_id")
             .order_by("-created_at")
         )
@@ -150,9 +162,9 @@ def find_runs(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
 
 def find_errors(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Yield runs whose reason contains the term, among the newest that have a reason."""
-    if not request.user.has_perm("conductor.view_run") or len(term) < 4:
+    if len(term) < 4 or not may(request.user, VIEW_RUN):
         return
-    newest = Run.objects.exclude(reason="").order_by("-created_at").values("pk")[:MAX_SCANNED_REASONS]
+    newest = visible(Run.objects.exclude(reason="")).order_by("-created_at").values("pk")[:MAX_SCANNED_REASONS]
     found = Run.objects.filter(pk__in=newest, reason__icontains=term).order_by("-created_at")
     for run in found.only("id", "name", "version", "status", "reason")[:MAX_PER_SOURCE]:
         yield _run_hit(run, informative_line(run.reason, 100))
@@ -160,28 +172,29 @@ def find_errors(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
 
 def find_definitions(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Yield definitions of workflows and tasks whose name contains the term."""
-    if request.user.has_perm("conductor.view_workflowdefinition"):
-        for row in WorkflowDefinition.objects.filter(name__icontains=term).only("id", "name", "version")[
-            :MAX_PER_SOURCE
-        ]:
+    workflows = WorkflowDefinition.objects.filter(name__icontains=term).only("id", "name", "version")
+    if may(request.user, VIEW_WORKFLOW):
+        for row in shown_to(request.user, VIEW_WORKFLOW, workflows)[:MAX_PER_SOURCE]:
             address = reverse("admin:conductor_workflowdefinition_change", args=[row.pk])
             yield PaletteHit(_("Workflow"), row.name, address, "workflows", f"v{row.version}")
-    if request.user.has_perm("conductor.view_taskdefinition"):
-        for task in TaskDefinition.objects.filter(name__icontains=term).only("id", "name")[:MAX_PER_SOURCE]:
+    tasks = TaskDefinition.objects.filter(name__icontains=term).only("id", "name")
+    if may(request.user, VIEW_TASK):
+        for task in shown_to(request.user, VIEW_TASK, tasks)[:MAX_PER_SOURCE]:
             address = reverse("admin:conductor_taskdefinition_change", args=[task.pk])
             yield PaletteHit(_("Task"), task.name, address, "tasks")
 
 
 def find_queues(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Yield queues whose name contains the term. After `pause` or `resume`, yield the action on these queues."""
-    if not request.user.has_perm("conductor.view_attempt"):
+    if not may(request.user, VIEW_ATTEMPT):
         return
     verb, _blank, name = term.partition(" ")
     word = next((str(word) for word in QUEUE_ACTIONS if verb.lower() in (word.lower(), _(word).lower())), "")
     name = (name if word else term).removeprefix("queue ").strip()
     if not name or (word and not request.user.has_perm("conductor.change_run")):
         return
-    found = Poller.objects.filter(task_type__icontains=name).order_by("task_type", "domain")
+    polled = Poller.objects.filter(task_type__icontains=name).order_by("task_type", "domain")
+    found = shown_to(request.user, VIEW_ATTEMPT, polled)
     for task_type, domain in found.values_list("task_type", "domain").distinct()[:MAX_PER_SOURCE]:
         queue = queue_name(task_type, domain)
         address = reverse("admin:queue", query={"name": queue})
@@ -193,7 +206,7 @@ def find_queues(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
 
 def find_values(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Yield the list of runs whose inputs contain the term, or that match it if it is a query."""
-    if len(term) < MIN_VALUE_LENGTH or not request.user.has_perm("conductor.view_run"):
+    if len(term) < MIN_VALUE_LENGTH or not may(request.user, VIEW_RUN):
         return
     is_query = RUNS.is_query(term)
     name = _("List runs where %(query)s") if is_query else _("Search inputs for “%(value)s”")

@@ -33,7 +33,7 @@ from django.utils.deprecation import MiddlewareMixin
 from django.utils.functional import SimpleLazyObject
 
 from ..access.authentication import Actor, acting_as
-from ..access.permissions import permission_set_of
+from ..access.permissions import PagePermissions
 from ..access.tokens import ARTIFACT_PREFIX, check_session, is_artifact_host
 from ..core.errors import Forbidden
 from ..core.primitives import ID_PATTERN
@@ -289,7 +289,7 @@ def _actor_of(request: HttpRequest) -> Actor:
     user = request.user
     if not (user.is_authenticated and user.is_active and user.is_staff):
         return Actor("anonymous")
-    return Actor(user.get_username(), permission_set_of(user.pk), user.pk, is_person=True)
+    return Actor(user.get_username(), PagePermissions(user), user.pk, is_person=True)
 
 
 class PageMessageMiddleware(PageOnlyMiddleware, MessageMiddleware):

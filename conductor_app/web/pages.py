@@ -32,7 +32,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.text import capfirst
 
 from ..access.authentication import server_address
-from ..access.visibility import may, visible
+from ..access.visibility import may, shown_to
 from ..core.errors import NotFound, RequestRefused
 from ..db.replica import read_snapshot
 from ..utils.formatting import LazyText
@@ -265,14 +265,17 @@ class GrantedRowsAdmin(ReadOnlyAdmin):
     """A list of the rows that the user may see, all or some. It opens for users who may see any."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return visible(super().get_queryset(request))
+        return shown_to(request.user, self._view_permission, super().get_queryset(request))
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        permission = f"{self.opts.app_label}.{get_permission_codename('view', self.opts)}"
-        return may(request.user, permission, obj)
+        return may(request.user, self._view_permission, obj)
+
+    @property
+    def _view_permission(self) -> str:
+        return f"{self.opts.app_label}.{get_permission_codename('view', self.opts)}"
 
 
 def require_permission(request: HttpRequest, permission: str, row: Model | None = None) -> None:

@@ -16,7 +16,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...bulk.models import BulkOperation
+from ...access.permissions import TASK_DEF
+from ...access.visibility import may, sees_all_runs, visible, visible_names
 from ...core.definition import structure_of
 from ...core.errors import Invalid, RequestRefused
 from ...core.failure_grouping import informative_line
@@ -38,7 +39,14 @@ from ...web.badges import format_count, format_lower_bound, relative_time, rende
 from ...web.charts import LOW_PLOT_HEIGHT, ChartSeries, TrendChart, chosen_range, range_links, sparkline
 from ...web.links import failure_group_address, queue_address, run_address
 from ...web.pages import MAX_COUNTED, Page, require_permission, show_refusal
-from ..queries.health import EngineHealth, OpenWork, count_open_work, health_for, is_sweep_late
+from ..queries.health import (
+    EngineHealth,
+    OpenWork,
+    count_open_work,
+    health_for,
+    is_sweep_late,
+    operations_to_approve,
+)
 from ..queries.overview import WEEK, ActivityLine, RunActivity, overdue_runs, overview_metrics, run_activity
 
 log = logging.getLogger(__name__)
@@ -170,7 +178,7 @@ WORKER_SAMPLES = (
 )
 
 
-PERMISSION = "conductor.add_workflowdefinition"
+PERMISSION, START_PERMISSION = "conductor.add_workflowdefinition", "conductor.execute_workflowdefinition"
 REASON = "sample workflow"
 
 
@@ -178,11 +186,12 @@ class FirstStepsPage(Page):
     """The first steps, which follow what the user does: a definition, a poll, a run."""
 
     name, permission, template = "first_steps", "conductor.view_run", "ops/monitoring/overview/first_steps_page.html"
+    shows_granted_rows = True
     title = gettext_lazy("Get started")
     live_template = "ops/monitoring/overview/first_steps.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        return {"shown": first_steps(list_queues(), counts_runs=False)}
+        return {"shown": first_steps(request, visible_queues(), counts_runs=False)}
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """Create the sample workflow.
@@ -203,25 +212,41 @@ class FirstStepsPage(Page):
         return HttpResponseRedirect(reverse("admin:index"))
 
 
-def first_steps(states: list[QueueState], counts_runs: bool) -> dict[str, Any]:
+def visible_queues() -> list[QueueState]:
+    """Return the queues of the task types that the current actor may see."""
+    states = list_queues()
+    if sees_all_runs():
+        return states
+    types = set(visible_names(TASK_DEF, {_task_type(queue.name) for queue in states}))
+    return [queue for queue in states if _task_type(queue.name) in types]
+
+
+def _task_type(queue: str) -> str:
+    return queue.rpartition(":")[2]
+
+
+def first_steps(request: HttpRequest, states: list[QueueState], counts_runs: bool) -> dict[str, Any]:
     """Return which of the first steps a new user has done. `counts_runs`: True if there are runs for certain.
 
     The pollers of the built-in workers do not count.
     """
-    newest = WorkflowDefinition.objects.order_by("-pk").only("pk", "name").first()
+    definitions = WorkflowDefinition.objects.order_by("-pk").only("pk", "name")
+    newest = (definitions if sees_all_runs() else visible(definitions)).first()
     polled = [queue for queue in states if queue.polled_at and not _is_built_in(queue.name)]
+    has_runs = counts_runs or (newest is not None and visible(Run.objects.all()).exists())
     return {
         "has_definitions": counts_runs or newest is not None,
         "definition": newest,
         "has_workers": bool(polled),
         "polled": max(polled, key=lambda queue: queue.polled_at or 0, default=None),
-        "has_runs": counts_runs or (newest is not None and Run.objects.exists()),
+        "has_runs": has_runs,
+        "may_start": not has_runs and newest is not None and may(request.user, START_PERMISSION, newest),
         "samples": WORKER_SAMPLES,
     }
 
 
 def _is_built_in(queue: str) -> bool:
-    return structure_of(queue.rpartition(":")[2]).is_built_in
+    return structure_of(_task_type(queue)).is_built_in
 
 
 MAX_QUEUES = 8
@@ -241,6 +266,7 @@ class OverviewActivityPage(Page):
         "conductor.view_run",
         "ops/monitoring/overview/tile_columns_page.html",
     )
+    shows_granted_rows = True
     title = gettext_lazy("Activity")
     live_template = "ops/monitoring/overview/tile_columns.html"
 
@@ -337,7 +363,7 @@ def _slow_definition_row(each: SlowDefinition, now: int) -> dict[str, Any]:
 
 
 def _oldest_queue_rows(now: int) -> list[dict[str, Any]]:
-    waiting = [queue for queue in list_queues() if queue.oldest_at is not None]
+    waiting = [queue for queue in visible_queues() if queue.oldest_at is not None]
     return [
         {"queue": queue, "address": queue_address(queue.name), "age": format_duration(now - (queue.oldest_at or now))}
         for queue in waiting[:MAX_QUEUES]
@@ -356,17 +382,18 @@ class AttentionPage(Page):
         "conductor.view_run",
         "ops/monitoring/overview/attention_page.html",
     )
+    shows_granted_rows = True
     title = gettext_lazy("Needs attention")
     live_template = "ops/monitoring/overview/attention.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        return overview_context(health_for(request))
+        return overview_context(request)
 
 
-def overview_context(health: EngineHealth) -> dict[str, Any]:
+def overview_context(request: HttpRequest) -> dict[str, Any]:
     """Return the context of the overview: key figures, first steps, and what needs attention."""
-    now = clock.now()
-    queue_tile = build_tile(_("Queues"), "", lambda: {"states": list_queues()})
+    now, health = clock.now(), health_for(request)
+    queue_tile = build_tile(_("Queues"), "", lambda: {"states": visible_queues()})
     states: list[QueueState] = queue_tile.context.get("states", [])
     open_work = cache(lambda: count_open_work(MAX_COUNTED + 1))
     numbers = build_tile(
@@ -409,7 +436,7 @@ def overview_context(health: EngineHealth) -> dict[str, Any]:
         "steps": build_tile(
             _("Get started"),
             "ops/monitoring/overview/first_steps.html",
-            lambda: first_steps(states, _counts_runs(numbers.context)),
+            lambda: first_steps(request, states, _counts_runs(numbers.context)),
         ),
     }
 
@@ -466,7 +493,7 @@ def _waiting_tasks_context(open_work: OpenWork, now: int) -> dict[str, Any]:
 
 
 def _pending_operations(open_work: OpenWork) -> dict[str, Any]:
-    return {"rows": list(BulkOperation.objects.waiting_for_approval()[:MAX_FAILURES]) if open_work.approvals else []}
+    return {"rows": list(operations_to_approve()[:MAX_FAILURES]) if open_work.approvals else []}
 
 
 def _failure_section(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
@@ -504,10 +531,8 @@ def _failure_row(listed: ListedFailureGroup, counts: dict[str, int], now: int) -
 
 
 def _failed_run_rows(now: int) -> list[dict[str, Any]]:
-    defer_payloads = (
-        Run.objects.defer_payloads().filter(status="FAILED").defer("input", "output", "variables", "domains")
-    )
-    runs = list(defer_payloads.order_by("-created_at")[:MAX_FAILURES])
+    rows = Run.objects.defer_payloads().filter(status="FAILED").defer("input", "output", "variables", "domains")
+    runs = list(visible(rows).order_by("-created_at")[:MAX_FAILURES])
     failed = failure_reasons(runs) if runs else {}
     return [_failed_run_row(run, *failed.get(run.pk, ("", informative_line(run.reason, 200))), now) for run in runs]
 

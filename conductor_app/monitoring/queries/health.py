@@ -14,6 +14,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ...access.visibility import sees_all_runs, visible
 from ...bulk.models import BulkOperation
 from ...core.snapshot import NEVER
 from ...human_tasks.waiting_queries import waiting_attempts
@@ -65,12 +66,17 @@ class OpenWork:
 
 
 def count_open_work(limit: int) -> OpenWork:
-    """Count each kind up to `limit`. Runs one query."""
-    runs = [Run.objects.filter(status=status) for status in COUNTED_STATUSES]
-    *by_status, human_tasks, approvals = _count_up_to(
-        limit, *runs, waiting_attempts().select_related(None), BulkOperation.objects.waiting_for_approval()
-    )
+    """Count each kind that the current actor sees up to `limit`. Runs one query, and one for names of grants."""
+    runs = [visible(Run.objects.filter(status=status)) for status in COUNTED_STATUSES]
+    human = visible(waiting_attempts().select_related(None))
+    *by_status, human_tasks, approvals = _count_up_to(limit, *runs, human, operations_to_approve())
     return OpenWork(dict(zip(COUNTED_STATUSES, by_status, strict=True)), human_tasks, approvals)
+
+
+def operations_to_approve() -> QuerySet[BulkOperation]:
+    """Return the bulk operations that wait for approval, newest first. They are for those who may see all runs."""
+    rows = BulkOperation.objects.waiting_for_approval()
+    return rows if sees_all_runs() else rows.none()
 
 
 def _count_up_to(limit: int, *rows: QuerySet) -> tuple[int, ...]:
@@ -183,7 +189,10 @@ class EngineHealth:
 
 
 def engine_health(now: int) -> EngineHealth:
-    """Return the health of the engine. Runs one query."""
+    """Return the health of the engine. Runs one query.
+
+    To those who see some runs only, it says whether the server works, and it counts the messages to these runs only.
+    """
     rows = SweepPass.objects.annotate(
         timer=_earliest(TIMERS), message=_earliest(MESSAGES), undelivered=_count_undelivered()
     )
@@ -191,9 +200,11 @@ def engine_health(now: int) -> EngineHealth:
     if not sweeps:
         return EngineHealth("waiting", _("Engine not running"), _("no sweep has run yet"))
     undelivered = sweeps[0].undelivered or 0
-    troubles = [*_late_sentence(sweeps, now), *_failing_sentence(sweeps)]
-    if troubles:
-        troubled_sweeps = tuple(sweep for sweep in sweeps if is_sweep_late(sweep, now) or has_sweep_failed(sweep))
+    troubled_sweeps = tuple(sweep for sweep in sweeps if is_sweep_late(sweep, now) or has_sweep_failed(sweep))
+    if troubled_sweeps and not sees_all_runs():
+        return EngineHealth("failed", _("Engine failing"), "", undelivered=undelivered)
+    if troubled_sweeps:
+        troubles = [*_late_sentence(sweeps, now), *_failing_sentence(sweeps)]
         return EngineHealth("failed", _("Engine failing"), "; ".join(troubles[:2]), troubled_sweeps, undelivered)
     due = [moment for moment in (sweeps[0].timer, sweeps[0].message) if moment is not None]
     health = _measure_lag(max(now - min(due, default=now), 0))
@@ -209,7 +220,7 @@ def _undelivered_health(count: int) -> EngineHealth:
 
 def _count_undelivered() -> Subquery:
     """Return a subquery for the number of messages that are not tried again."""
-    rows = Message.objects.undelivered().order_by().values("due_at")
+    rows = visible(Message.objects.undelivered()).order_by().values("due_at")
     return Subquery(rows.annotate(count=Count("pk")).values("count"))
 
 

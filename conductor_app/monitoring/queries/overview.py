@@ -9,6 +9,7 @@ from django.db.models import Count, Q
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.visibility import visible
 from ...definitions.durations import ENOUGH, TypicalDuration
 from ...definitions.models import DurationBaseline
 from ...runs.models import Run
@@ -75,7 +76,7 @@ def _counts_by_kind(time_range: TimeRange) -> list[list[int]]:
 def _count_runs(column: str, time_range: TimeRange, *groups: str) -> list[tuple]:
     """Count the newest runs of the range by the bar that a time column is in."""
     inside = {f"{column}__gte": time_range.since, f"{column}__lt": time_range.until}
-    newest = Run.objects.filter(**inside).order_by(f"-{column}")
+    newest = visible(Run.objects.filter(**inside)).order_by(f"-{column}")
     return count_by_bar(newest.values(column, *groups)[:MAX_COUNTED], time_range, groups)
 
 
@@ -132,7 +133,7 @@ def _count_hours(column: str, since: int, **groups: Q) -> dict[str, tuple[int, i
         for group, condition in {"all": Q(), **groups}.items()
         for name, hour in within.items()
     }
-    found = Run.objects.filter(within["now"] | within["before"]).aggregate(**counts)
+    found = visible(Run.objects.filter(within["now"] | within["before"])).aggregate(**counts)
     return {group: (found[f"{group}_now"], found[f"{group}_before"]) for group in ("all", *groups)}
 
 
@@ -146,7 +147,7 @@ def overdue_runs(now: int) -> list[tuple[Run, TypicalDuration]]:
     for (name, version), each in usual.items():
         overdue |= Q(name=name, version=version, created_at__lt=now - max(2 * each.p95, each.p95 + 60_000))
     found = (
-        Run.objects.defer_payloads()
+        visible(Run.objects.defer_payloads())
         .defer("domains")
         .filter(overdue, status="RUNNING")
         .order_by("created_at")[:MAX_RUNS]
