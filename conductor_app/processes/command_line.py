@@ -51,10 +51,6 @@ SUBCOMMANDS = {
 COMPLETION_VARIABLE = "_CONDUCTOR_APP_COMPLETE"
 """The variable with which a shell asks for completions, as click names it."""
 REMOTE_SUMMARIES = {
-    "runs": "list, explain, plan, retry and watch runs",
-    "queues": "show queues, their tasks and their workers",
-    "failures": "show groups of failures with the same cause",
-    "tasks": "show tasks and where their inputs come from",
     "plan": "show what applying a folder of definitions would change",
     "apply": "create and change the definitions of a folder on the server",
     "drift": "show what was edited on the server since a folder was applied",
@@ -128,12 +124,12 @@ def wrong_configuration_reported() -> Iterator[None]:
 
 def execute_remote(name: str, arguments: Sequence[str]) -> None:
     """Execute a command against a server, or print the completions that a shell asks for if the name is empty."""
-    from conductor_app.tools.remote import program
+    from conductor_app.tools.remote import folders
 
     if name:
-        program.execute(name, arguments)
+        folders.execute(name, arguments)
     else:
-        program.print_completions([*SUBCOMMANDS, *FURTHER_COMMANDS])
+        folders.print_completions([*SUBCOMMANDS, *FURTHER_COMMANDS])
 
 
 def describe_subcommands() -> str:

@@ -102,5 +102,5 @@ def test_a_shell_completes_subcommands_and_options(tmp_path):
         return [line.split(",")[1] for line in execute(tmp_path, **variables).stdout.splitlines()]
 
     assert complete("conductor-app ser") == ["serve", "serve_groups"]
-    assert complete("conductor-app runs ls --corr") == ["--correlation-id"]
-    assert complete("conductor-app runs ls --status FA") == ["failed"]
+    assert complete("conductor-app plan --pr") == ["--prune"]
+    assert complete("conductor-app plan --output js") == ["json"]

@@ -12,7 +12,7 @@ from conductor_app.access.models import AuditEntry
 from conductor_app.definitions.models import AppliedDefinition, TaskDefinition, WorkflowDefinition
 from conductor_app.events.models import EventHandler
 from conductor_app.schedules.models import Schedule
-from conductor_app.tools.remote.program import REMOTE_COMMANDS
+from conductor_app.tools.remote.folders import REMOTE_COMMANDS
 from tests.api_fixtures import Api
 from tests.clients.live_server import running_server
 from tests.step_documents import simple

@@ -12,7 +12,7 @@ from conductor_app.core.document.json_positions import KIND_NAMES, recognize_kin
 from conductor_app.core.validation.checks import read_alert, read_queue_limit, read_role
 from conductor_app.tools.importers.folders import FIELDS
 from conductor_app.tools.remote.files import read_documents
-from conductor_app.tools.remote.program import FOLDER_COMMANDS
+from conductor_app.tools.remote.folders import FOLDER_COMMANDS
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "keep-definitions-in-git.md").read_text()
 SAMPLES = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)

@@ -1,4 +1,4 @@
-"""Commands against any server, by its address: `conductor-app runs`, `queues`, `failures`, `tasks`.
+"""Commands against any server, by its address: `conductor-app plan`, `apply`, `drift`, `export`.
 
 They need neither Django nor a database.
 """
