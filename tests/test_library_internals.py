@@ -8,7 +8,6 @@ import logging
 import subprocess
 import sys
 from inspect import signature, unwrap
-from threading import Thread
 from unittest.mock import Mock
 
 import httpcore2
@@ -22,7 +21,6 @@ from django.db.backends.sqlite3.base import DatabaseWrapper as SqliteWrapper
 from django.db.utils import ConnectionHandler
 from django.http import HttpResponse
 from django.test import RequestFactory
-from django.utils.connection import ConnectionProxy
 from django.utils.log import log_response
 from psycopg_pool import ConnectionPool
 from urllib3 import PoolManager
@@ -47,19 +45,6 @@ def _forget():
     yield
     guarded_requests.require_effective_guard.cache_clear()
     guarded_http.require_effective_guard.cache_clear()
-
-
-def test_a_thread_can_read_another_database_in_place_of_the_default():
-    """The read replica sets `connections["default"]` for a block: every query and each proxy follows."""
-    handler = ConnectionHandler({"default": SQLITE, "replica": SQLITE})
-    proxy, seen = ConnectionProxy(handler, "default"), []
-
-    handler["default"] = handler["replica"]
-
-    other = Thread(target=lambda: seen.append(handler["default"].alias))
-    other.start()
-    other.join()
-    assert (proxy.alias, seen) == ("replica", ["default"])
 
 
 def test_pooled_connections_of_django_are_returned_to_a_pool_of_psycopg():

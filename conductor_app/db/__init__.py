@@ -1,1 +1,1 @@
-"""The database: statements, batches, fields, replicas, leases. No module here knows a table of a capability."""
+"""The database: statements, batches, fields, snapshots, leases. No module here knows a table of a capability."""

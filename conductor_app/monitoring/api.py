@@ -25,7 +25,6 @@ from ..access.authentication import authenticate, authenticate_token
 from ..access.permissions import EXECUTE, READ, TASK_DEF, WORKFLOW, WORKFLOW_DEF
 from ..core.document.fields import FieldTable, IntegerOf, MapOf, read_text
 from ..core.errors import Forbidden, Unauthenticated
-from ..db import replica
 from ..db.transient_errors import discard_broken_connection, is_database_error
 from ..runs.commands import repair
 from ..runs.documents.tasks import wire_task
@@ -215,7 +214,6 @@ class DatabaseMetrics(Collector):
         up = GaugeMetricFamily("conductor_database_up", "Whether the database responds.")
         up.add_metric([], int(self.load is not None))
         yield up
-        yield from self._replica_metrics()
         if self.load is not None:
             yield from self._queue_metrics(self.load)
             yield from self._outbox_metrics(self.load)
@@ -223,16 +221,6 @@ class DatabaseMetrics(Collector):
 
     def describe(self) -> Iterator[Metric]:
         return iter(())
-
-    @staticmethod
-    def _replica_metrics() -> Iterator[Metric]:
-        if not replica.is_configured():
-            return
-        state = replica.cached_state.value.state()
-        up = "Whether pages and searches read the replica: it responds, and its lag is within the limit."
-        yield GaugeMetricFamily("conductor_replica_up", up, int(state.is_usable))
-        if state.lag_seconds is not None:
-            yield GaugeMetricFamily("conductor_replica_lag_seconds", "Lag of the replica.", state.lag_seconds)
 
     def _queue_metrics(self, load: EngineLoad) -> Iterator[Metric]:
         depth = GaugeMetricFamily("conductor_queue_depth", "Attempts that wait in a queue.", labels=["queue"])

@@ -15,7 +15,6 @@ from time import monotonic
 
 from django.db import connection
 
-from ..db import replica
 from ..db.leases import write_probe
 from ..db.size import clock_skew_ms, missing_migrations
 from ..db.transient_errors import discard_broken_connection, is_database_error
@@ -105,7 +104,7 @@ def check_readiness() -> list[ReadinessCheck]:
         # The text of the error can contain the address of the database.
         error = "The database does not answer or refuses writes. Check its address and its disk space."
         database_checks = [ReadinessCheck("database", error)]
-    return [*database_checks, *_replica_checks(), *_process_checks()]
+    return [*database_checks, *_process_checks()]
 
 
 def _database_checks() -> list[ReadinessCheck]:
@@ -119,18 +118,6 @@ def _database_checks() -> list[ReadinessCheck]:
         ReadinessCheck("migrations", f"Run `manage.py migrate`: {', '.join(missing)[:300]}." if missing else ""),
         ReadinessCheck("clock", skew_sentence(ahead_ms) if is_skewed(ahead_ms) else "", is_required=False),
     ]
-
-
-def _replica_checks() -> Iterator[ReadinessCheck]:
-    """Yield the check of the replica, if there is one. Pages and searches read the primary while it is not usable."""
-    if not replica.is_configured():
-        return
-    state = replica.cached_state.value.state()
-    if state.lag_seconds is None:
-        error = "The replica does not answer, or is no replica."
-    else:
-        error = "" if state.is_usable else f"The replica is {state.lag_seconds:.0f} s behind."
-    yield ReadinessCheck("replica", error, is_required=False)
 
 
 def _unapplied_migrations() -> list[str]:

@@ -2,7 +2,7 @@
 
 from . import environment, services, table
 from .base import *  # noqa: F403
-from .base import MIDDLEWARE, PAYLOAD_STORAGE, STORAGES
+from .base import PAYLOAD_STORAGE, STORAGES
 
 SECRET_KEY = environment.signing_key(
     "SECRET_KEY", environment.require_value("SECRET_KEY", "$(openssl rand -base64 48)")
@@ -28,18 +28,6 @@ DATABASES = {
         is_pooled=IS_POOLED,
     )
 }
-
-# A streaming replica of the database, which serves pages and searches.
-if replica_url := table.read("DATABASE_REPLICA_URL"):
-    DATABASES["replica"] = services.postgresql(
-        "DATABASE_REPLICA_URL",
-        replica_url,
-        pool=table.read("DATABASE_POOL"),
-        pool_wait_seconds=1,
-        statement_seconds=table.read("DATABASE_STATEMENT_SECONDS"),
-    )
-    MIDDLEWARE = [*MIDDLEWARE, "conductor_app.web.middleware.replica_middleware"]
-CONDUCTOR_REPLICA_MAX_LAG_SECONDS = table.read("DATABASE_REPLICA_MAX_LAG_SECONDS")
 
 if PAYLOAD_STORAGE:
     STORAGES["payloads"] = services.payload_storage("PAYLOAD_STORAGE", PAYLOAD_STORAGE)

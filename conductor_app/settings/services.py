@@ -70,22 +70,18 @@ GENERIC_PLANS = {"plan_cache_mode": "force_generic_plan"}
 Only the statements of `store` are prepared. Django's queries carry their values, so each is planned for them.
 """
 
+POOL_WAIT_SECONDS = 10
+"""The maximum wait for a connection of the pool."""
+
 
 def postgresql(
-    name: str,
-    url: str,
-    *,
-    pool: int = 0,
-    pool_wait_seconds: int = 10,
-    statement_seconds: int = 0,
-    is_pooled: bool = False,
+    name: str, url: str, *, pool: int = 0, statement_seconds: int = 0, is_pooled: bool = False
 ) -> dict[str, Any]:
     """Return the PostgreSQL database at this address, optionally with a connection pool per process.
 
-    `pool_wait_seconds`: the maximum wait for a connection. `statement_seconds`: the maximum duration of a statement, or
-    of a pause within a transaction; a lock is awaited for a third of it. 0 means no limit. `is_pooled`: True if a
-    pooler may give each transaction another connection. It refuses parameters of the session, so the role must have
-    these limits (docs/how-to/use-pgbouncer.md).
+    `statement_seconds`: the maximum duration of a statement, or of a pause within a transaction; a lock is awaited for
+    a third of it. 0 means no limit. `is_pooled`: True if a pooler may give each transaction another connection. It
+    refuses parameters of the session, so the role must have these limits (docs/how-to/use-pgbouncer.md).
 
     Raises:
         ImproperlyConfigured: when the address is invalid.
@@ -99,7 +95,7 @@ def postgresql(
         options["options"] = f"{_session_options(session)} {options.get('options', '')}".strip()
     host, port = options.pop("host", parts.hostname), options.pop("port", parts.port)
     if pool:
-        options["pool"] = {"min_size": 2, "max_size": pool, "timeout": pool_wait_seconds}
+        options["pool"] = {"min_size": 2, "max_size": pool, "timeout": POOL_WAIT_SECONDS}
     return {
         "ENGINE": "conductor_app.db.postgresql",
         "NAME": unquote(parts.path[1:]),

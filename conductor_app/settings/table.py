@@ -165,10 +165,6 @@ TABLE = (
     _setting("REDIS_URL", text, "", profile="cluster"),
     _variable("DATABASE_POOL", number, 8, least=2),
     _variable("DATABASE_POOLER", choice, "none", choices=("none", "transaction")),
-    _variable("DATABASE_REPLICA_URL", text, ""),
-    _setting(
-        "DATABASE_REPLICA_MAX_LAG_SECONDS", number, 10, least=1, sets="replica_max_lag_seconds", profile="cluster"
-    ),
     _variable("DATABASE_STATEMENT_SECONDS", number, 60),
     _variable("SQLITE_SYNCHRONOUS", choice, "FULL", choices=("FULL", "NORMAL"), profile="embedded"),
     _setting("DATABASE_LIMIT_GB", number, 0),

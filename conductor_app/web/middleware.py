@@ -1,8 +1,7 @@
 """Middleware: an id and a span for each request, and the steps that pages need and requests of API clients skip.
 
 The middleware for pages does nothing for requests of clients, but its layers took as long as the query of an empty
-poll. Pages and searches read the replica, if there is one; everything else uses the primary. The content security
-policy allows files of this server only, and no inline scripts.
+poll. The content security policy allows files of this server only, and no inline scripts.
 """
 
 import logging
@@ -20,7 +19,7 @@ from django.contrib.messages.storage.cookie import CookieStorage
 from django.contrib.messages.storage.fallback import FallbackStorage
 from django.contrib.messages.storage.session import SessionStorage
 from django.contrib.sessions.middleware import SessionMiddleware
-from django.core.exceptions import MiddlewareNotUsed, PermissionDenied
+from django.core.exceptions import PermissionDenied
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.clickjacking import XFrameOptionsMiddleware
@@ -37,7 +36,6 @@ from ..access.permissions import PagePermissions
 from ..access.tokens import ARTIFACT_PREFIX, check_session, is_artifact_host
 from ..core.errors import Forbidden
 from ..core.primitives import ID_PATTERN
-from ..db import replica
 from ..settings import conf
 from ..telemetry import log_context
 from ..telemetry import log_context as spans
@@ -151,60 +149,12 @@ def _record_response(span: Any, request: HttpRequest, response: HttpResponse) ->
 
 Handler = Callable[[HttpRequest], HttpResponse]
 
-PAGES = "/admin/"
-PRIMARY_PAGES = ("/admin/login/", "/admin/logout/", "/admin/system/")
-"""Pages that change sessions, and the page about the primary."""
-SEARCHES = ("/api/workflow/search", "/api/tasks/search", "/api/scheduler/search/", "/api/scheduler/schedules/search")
-READ_METHODS = ("GET", "HEAD")
-COOKIE = "reads_primary"
-"""Set by the response to a command of a page: the next pages show its effect."""
-MARGIN_SECONDS = 5
 CLIENT_PATHS = ("/api/", "/mcp")
 HEALTH_PATHS = ("/health", "/actuator/health")
 POLICY = "default-src 'none'; frame-ancestors 'none'"
 """The content security policy of API responses, which browsers do not display."""
 CACHED_PATHS = 512
 """The number of cached paths. Clients poll the same paths; those with ids leave the cache soon."""
-
-
-def replica_middleware(get_response: Handler) -> Handler:
-    """Serve pages and searches from the replica while it is up and not far behind.
-
-    A request that fails on the replica, because it has gone or because the page writes, is served by the primary.
-
-    Raises:
-        MiddlewareNotUsed: when no replica is configured.
-    """
-    if not replica.is_configured():
-        raise MiddlewareNotUsed
-
-    def handle(request: HttpRequest) -> HttpResponse:
-        if not may_read_replica(request) or not replica.cached_state.value.state().is_usable:
-            return with_cookie(request, get_response(request))
-        with replica.read_replica():
-            response = get_response(request)
-        if not replica.has_failed():
-            return response
-        replica.cached_state.value.mark_down()
-        return get_response(request)
-
-    return handle
-
-
-def may_read_replica(request: HttpRequest) -> bool:
-    """Return True for a page or a search that need not show a change which its user has just made."""
-    path = request.path_info
-    is_read = request.method in READ_METHODS and COOKIE not in request.COOKIES
-    return is_read and (path.startswith(SEARCHES) or (path.startswith(PAGES) and not path.startswith(PRIMARY_PAGES)))
-
-
-def with_cookie(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """Return the response; after a command of a page, the primary serves this browser until the replica has it."""
-    if request.method not in READ_METHODS and request.path_info.startswith(PAGES):
-        seconds = conf.replica_max_lag_seconds + MARGIN_SECONDS
-        path, secure = settings.SESSION_COOKIE_PATH, request.is_secure()
-        response.set_cookie(COOKIE, "1", max_age=seconds, path=path, httponly=True, samesite="Lax", secure=secure)
-    return response
 
 
 class PathCookieStorage(CookieStorage):

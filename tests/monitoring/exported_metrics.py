@@ -3,10 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import pytest
-
-from conductor_app.db import replica
-from conductor_app.db.replica import ReplicaState
 from conductor_app.monitoring.api import DatabaseMetrics
 from conductor_app.monitoring.queries.health import EngineLoad, WaitingLoad
 from conductor_app.tasks.models import SweepPass
@@ -37,7 +33,7 @@ class ExportedMetric:
 
 
 def exported_metrics() -> list[ExportedMetric]:
-    """Return all metrics, including those of a replica."""
+    """Return all metrics."""
     return sorted((*_process_metrics(), *_database_metrics()), key=lambda metric: metric.name)
 
 
@@ -55,11 +51,7 @@ def _process_metrics() -> Iterator[ExportedMetric]:
 def _database_metrics() -> Iterator[ExportedMetric]:
     one = WaitingLoad(1, 1)
     load = EngineLoad({"queue": one}, one, {"run": 1}, [SweepPass(name="sweep", began_at=1)])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replica, "is_configured", lambda: True)
-        patch.setattr(replica.cached_state.value, "state", lambda: ReplicaState(1.0))
-        families = list(DatabaseMetrics(load, 2).collect())
-    for family in families:
+    for family in DatabaseMetrics(load, 2).collect():
         labels = tuple(family.samples[0].labels)
         yield ExportedMetric(_query_name(family.name, family.type), family.type, labels, family.documentation)
 

@@ -29,8 +29,6 @@ NOTES: dict[str, tuple[str, str]] = {
     "conductor_outbox_oldest_seconds": ("seconds", "Above 300: a receiver is not reachable, or deliveries fail."),
     "conductor_queue_depth": ("attempts", "It rises steadily: workers are missing, too few or too slow."),
     "conductor_queue_oldest_seconds": ("seconds", "Above the time that your users accept; the alert uses 900."),
-    "conductor_replica_lag_seconds": ("seconds", "Above `DATABASE_REPLICA_MAX_LAG_SECONDS`."),
-    "conductor_replica_up": ("0 or 1", "0: pages and searches burden the primary."),
     "conductor_report_seconds": (
         "seconds",
         "The 99th percentile is above 1 s: the database is slow, or runs are very large.",

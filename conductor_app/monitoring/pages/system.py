@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...access.authentication import server_address
-from ...db import replica
 from ...db.size import database_status
 from ...utils import clock
 from ...web.badges import mark_names, render_pill
@@ -44,7 +43,6 @@ class SystemPage(Page):
         return {
             "loops": [(loop.sweep, render_pill(loop.tone, str(LOOP_LABELS[loop.word]))) for loop in statuses],
             "database": database,
-            "replica": replica.cached_state.value.state() if replica.is_configured() else None,
             "clocks": server_clocks(),
             "advice": [(each.tone, mark_names(each.sentence)) for each in advice],
             "settings": sorted(configuration(), key=lambda setting: not setting.risk),

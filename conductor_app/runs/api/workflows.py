@@ -14,7 +14,7 @@ from ...access.permissions import EXECUTE, READ, WORKFLOW_DEF
 from ...core.document.fields import read_mapping, texts
 from ...core.errors import NotFound
 from ...core.validation.lint_fields import lint_document
-from ...db.replica import read_snapshot
+from ...db.read_snapshots import read_snapshot
 from ...definitions.simulation.commands import find_test
 from ...web.api import documents as shapes
 from ...web.api import permissions as targets

@@ -29,7 +29,7 @@ LISTS = {
     "CSRF_TRUSTED_ORIGINS": "list of origins",
     "DATABASE_URL": "address, required",
 }
-LISTS |= {"REDIS_URL": "address, required", "ALLOWED_HOSTS": "list of host names", "DATABASE_REPLICA_URL": "address"}
+LISTS |= {"REDIS_URL": "address, required", "ALLOWED_HOSTS": "list of host names"}
 LISTS |= {"OTEL_EXPORTER_OTLP_ENDPOINT": "address", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "address"}
 LISTS |= {"SECRET_KEY": f"text, at least {environment.SIGNING_KEY_LENGTH} characters"}
 """Values of variables whose reader says less than the code around it."""
