@@ -30,10 +30,9 @@ from conductor_app.access.permissions import load_permissions
 from conductor_app.ai.workers import guarded_http
 from conductor_app.processes import gunicorn_config, jobs
 from conductor_app.processes.serving import load_modules
-from conductor_app.processes.sweep_loop import require_network_guards
 from conductor_app.system_tasks import guarded_requests
 from conductor_app.system_tasks.http import HttpTransport, RequestFailed
-from conductor_app.system_tasks.network_guard import GuardIneffective
+from conductor_app.system_tasks.network_guard import GuardIneffective, require_network_guards
 
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
 

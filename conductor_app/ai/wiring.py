@@ -20,6 +20,7 @@ from ..core.step_types.ai import (
 from ..definitions.validation import ModelNames, register_model_names
 from ..runs.store.writing import on_delete_run
 from ..settings import conf
+from ..system_tasks.network_guard import register_self_test
 from ..system_tasks.registry import BuiltInWorker, register_workers
 from ..utils.background import BackgroundWork, register
 from .budget_alerts import BudgetSubject
@@ -64,6 +65,7 @@ def connect() -> None:
     register_testers(load_testers)
     if executes_ai_tasks():
         register_workers([step_type.type for step_type in STEP_TYPES], load_workers, are_slow=True)
+        register_self_test(require_effective_guard)
 
 
 def executes_ai_tasks() -> bool:
@@ -80,6 +82,17 @@ def load_workers() -> Iterable[BuiltInWorker]:
     from .workers.vectors import VECTOR_WORKERS
 
     return (*TASK_WORKERS, *VECTOR_WORKERS)
+
+
+def require_effective_guard() -> None:
+    """Check that the HTTP library of AI tasks asks the network guard.
+
+    Raises:
+        GuardIneffective: when it connects without asking.
+    """
+    from .workers import guarded_http
+
+    guarded_http.require_effective_guard()
 
 
 def load_testers() -> Testers:

@@ -46,7 +46,7 @@ def on_starting(server: Any) -> None:
     memory_tuning.tune_malloc()
     # `preload_app` would load the application before the folder of the metrics exists.
     server.app.wsgi()
-    from conductor_app.processes.sweep_loop import require_network_guards
+    from conductor_app.system_tasks.network_guard import require_network_guards
 
     require_network_guards()
     gunicorn_internals.permit_repeated_headers()

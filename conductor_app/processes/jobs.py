@@ -194,7 +194,7 @@ def unbind_job_name(**_: object) -> None:
 @worker_init.connect
 def require_guards(**_: Any) -> None:
     """End the worker if a network guard has no effect. Other errors of a signal's receiver would only be logged."""
-    from conductor_app.processes.sweep_loop import require_network_guards
+    from conductor_app.system_tasks.network_guard import require_network_guards
 
     require_network_guards()
 

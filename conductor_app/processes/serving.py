@@ -25,8 +25,8 @@ from gunicorn.app.wsgiapp import WSGIApplication
 
 from ..apps import create_first_access
 from ..celery import app
+from ..system_tasks.network_guard import require_network_guards
 from .periodic_jobs import sync_periodic_jobs
-from .sweep_loop import require_network_guards
 
 
 @dataclass(frozen=True)

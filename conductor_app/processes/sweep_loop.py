@@ -1,11 +1,10 @@
-"""The loop of sweeps in a worker process, the watchdog that sweeps when no other process does, and a check.
+"""The loop of sweeps in a worker process, and the watchdog that sweeps when no other process does.
 
 Celery beat, its broker or all its workers may have stopped. If nothing is due, the loop executes a few statements a
 second.
 """
 
 import logging
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
@@ -13,7 +12,6 @@ from time import monotonic
 
 from django.db import connection
 
-from conductor_app.ai.wiring import executes_ai_tasks
 from conductor_app.db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from conductor_app.monitoring.commands import clock_check
 from conductor_app.monitoring.queries.health import BEAT, SWEEPS, Liveness, liveness
@@ -143,23 +141,3 @@ def _return_connection() -> None:
     """Return the connection to the pool. On SQLite it stays open, because opening it costs more than a query."""
     if connection.vendor == "postgresql":
         connection.close()
-
-
-def require_network_guards() -> None:
-    """Check that each HTTP library asks the network guard before it connects. Otherwise, end the process.
-
-    Raises:
-        SystemExit: when a library connects without asking. The message names its version.
-    """
-    # Imported here, as the workers are; the second library is part of the extra `ai`.
-    from conductor_app.system_tasks import guarded_requests
-    from conductor_app.system_tasks.network_guard import GuardIneffective
-
-    try:
-        guarded_requests.require_effective_guard()
-        if executes_ai_tasks():
-            from conductor_app.ai.workers import guarded_http
-
-            guarded_http.require_effective_guard()
-    except GuardIneffective as error:
-        sys.exit(f"conductor-app: {error}")

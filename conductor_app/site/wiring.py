@@ -43,7 +43,7 @@ from ..processes.periodic_jobs import sync_periodic_jobs
 from ..runs.commands.change import on_decision
 from ..schedules.models import Schedule
 from ..settings import conf
-from ..system_tasks import registry
+from ..system_tasks import network_guard, registry
 from ..taskcluster import wiring as taskcluster
 from ..taskcluster.auth.commands import ensure_first_access
 from ..taskcluster.models import ScopeRole
@@ -85,6 +85,7 @@ def connect() -> None:
     job_trigger.connect_triggers()
     audit.announce_changes_of(ScopeRole)
     registry.register_workers(SYSTEM_TASKS, load_system_workers)
+    network_guard.register_self_test(require_effective_guard)
     register_save_check(require_passing_cases)
     taskcluster.connect()
     ai.connect()
@@ -118,3 +119,14 @@ def load_system_workers() -> Any:
     from ..system_tasks.sql import Jdbc
 
     return (Http(), HttpPoll(), Jdbc(), EventWorker(), KafkaPublish())
+
+
+def require_effective_guard() -> None:
+    """Check that the HTTP library of the built-in workers asks the network guard.
+
+    Raises:
+        GuardIneffective: when it connects without asking.
+    """
+    from ..system_tasks import guarded_requests
+
+    guarded_requests.require_effective_guard()

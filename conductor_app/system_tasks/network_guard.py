@@ -2,15 +2,15 @@
 
 This module has the rule: a name is resolved, each of its addresses is checked, and the connection is made to a checked
 address. So the rule covers redirects, names that resolve differently the second time, and unusual spellings of
-addresses. Two adapters apply it where a library creates a socket: `guarded_requests.py` for requests and urllib3, and
-`ai/workers/guarded_http.py` for httpx. Each has a test of itself, which runs when a process starts
-(`require_network_guards` of `processes/sweep_loop.py`), because the adapters replace parts of the libraries that a new
-version may no longer call.
+addresses. Adapters apply it where a library creates a socket, such as `guarded_requests.py` for requests and urllib3.
+Each registers a test of itself, which runs when a process starts, because the adapters replace parts of the libraries
+that a new version may no longer call.
 """
 
 import contextlib
 import os
 import socket
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -19,6 +19,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Protocol, Self, TypeVar
 
 from ..settings import conf
+from ..utils import process_state
+from ..utils.process_state import Wiring
 
 CURRENT = threading.local()
 # The last 32 bits of such an address are the IPv4 address that a NAT64 gateway would connect to.
@@ -140,6 +142,30 @@ def require_refusal(send: Callable[[str], object], *packages: str) -> None:
         except Exception as error:
             raise GuardIneffective(*packages) from error
         raise GuardIneffective(*packages)
+
+
+_self_tests: Wiring[tuple[Callable[[], None], ...]] = process_state.wiring(())
+
+
+def register_self_test(test: Callable[[], None]) -> None:
+    """Let each process of the server run a test of an adapter when it starts.
+
+    `test`: raises GuardIneffective when the library of the adapter connects without asking the guard.
+    """
+    _self_tests.value = (*_self_tests.value, test)
+
+
+def require_network_guards() -> None:
+    """Check that each HTTP library asks the guard before it connects. Otherwise, end the process.
+
+    Raises:
+        SystemExit: when a library connects without asking. The message names its version.
+    """
+    try:
+        for test in _self_tests.value:
+            test()
+    except GuardIneffective as error:
+        sys.exit(f"conductor-app: {error}")
 
 
 class Guard:

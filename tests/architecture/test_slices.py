@@ -180,7 +180,6 @@ LOCAL_IMPORTS = {
     "management/commands/demo_agent.py": "the packages of the demo are optional",
     "ai/workers/tasks.py": "the client of MCP servers is loaded with the first task",
     "ai/workers/trials.py": "the client of a provider is loaded with the first task",
-    "processes/sweep_loop.py": "the HTTP clients are tested by the processes that send requests",
     "access/sign_in/openid.py": "Authlib is loaded with the first sign-in through a provider",
     "processes/command_line.py": "the processes of a server do not need the HTTP client of the remote commands",
     "db/statements.py": "psycopg is loaded with PostgreSQL only",

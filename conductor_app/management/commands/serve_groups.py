@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from conductor_app.processes.sweep_loop import require_network_guards
 from conductor_app.settings import conf
+from conductor_app.system_tasks.network_guard import require_network_guards
 from conductor_app.system_tasks.runner import queues_of_groups, serve_groups
 
 
