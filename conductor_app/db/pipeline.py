@@ -36,16 +36,33 @@ reached if the server is stopped or the network drops packets."""
 _statement_numbers = count()
 
 
-def execute_batch(statements: Sequence[Statement], *, commits: bool) -> list[tuple[int, list[int]]]:
-    """Execute the statements in order, and commit if `commits`. The commit is not executed if a statement fails.
+def execute_batch(statements: Sequence[Statement]) -> list[tuple[int, list[int]]]:
+    """Execute the statements in order. Returns the number of rows that each changed, and the ids that it returned.
 
-    Returns the number of rows that each statement changed, and the ids that it returned.
+    Raises:
+        DatabaseError: as a cursor does.
+    """
+    return _changes(statements, _send_statements(statements, connections[DEFAULT_DB_ALIAS]))
+
+
+def commit_batch(
+    statements: Sequence[Statement], queries: Sequence[Statement]
+) -> tuple[list[tuple[int, list[int]]], list[list[tuple[Any, ...]]]]:
+    """Execute the statements in order, then the queries, and commit, unless one of them fails.
+
+    Returns the results of `execute_batch`, and all rows of each query.
 
     Raises:
         DatabaseError: as a cursor does.
     """
     database = connections[DEFAULT_DB_ALIAS]
-    results = _send_statements([*statements, COMMIT] if commits else statements, database)
+    results = _send_statements([*statements, *queries, COMMIT], database)
+    reader = Transformer(database.connection)
+    rows = [_load_rows(reader, result) for result in results[len(statements) : -1]]
+    return _changes(statements, results), rows
+
+
+def _changes(statements: Sequence[Statement], results: Sequence[PGresult]) -> list[tuple[int, list[int]]]:
     return [
         (result.command_tuples or 0, _returned_ids(result) if sql.endswith(RETURNING_ID) else [])
         for (sql, _), result in zip(statements, results, strict=False)

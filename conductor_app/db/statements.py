@@ -50,23 +50,31 @@ def execute_together(statements: Sequence[tuple[str, Sequence[Any]]]) -> list[in
     return [result.changed for result in execute_batch(statements)]
 
 
-def execute_batch(
-    statements: Sequence[tuple[str, Sequence[Any]]], *, commits: bool = False
-) -> Sequence[StatementResult]:
-    """Execute the statements in order, in one round trip if possible. A statement may end with `RETURNING id`.
-
-    `commits`: commit in the same round trip. Nothing may be written in the transaction afterwards. Django's own commit
-    at the end of the block then finds no transaction, and runs the hooks.
-    """
+def execute_batch(statements: Sequence[tuple[str, Sequence[Any]]]) -> Sequence[StatementResult]:
+    """Execute the statements in order, in one round trip if possible. A statement may end with `RETURNING id`."""
     if _bypasses_cursors():
         from . import pipeline
 
-        return [StatementResult(*result) for result in pipeline.execute_batch(statements, commits=commits)]
+        return [StatementResult(*result) for result in pipeline.execute_batch(statements)]
     return [_execute(sql, params) for sql, params in statements]
 
 
+def commit_batch(
+    statements: Sequence[tuple[str, Sequence[Any]]], queries: Sequence[tuple[str, Sequence[Any]]] = ()
+) -> tuple[Sequence[StatementResult], list[list[tuple[Any, ...]]]]:
+    """Execute the statements of `execute_batch` and then the queries, and commit, in one round trip on PostgreSQL.
+
+    Returns the results of the statements, and all rows of each query. Nothing may be written in the transaction
+    afterwards. Django's own commit at the end of the block then finds no transaction, and runs the hooks.
+    """
+    from . import pipeline
+
+    results, rows = pipeline.commit_batch(statements, queries)
+    return [StatementResult(*result) for result in results], rows
+
+
 def supports_commit_in_batch() -> bool:
-    """Return True if `execute_batch` can commit: on PostgreSQL."""
+    """Return True if `commit_batch` is available: on PostgreSQL."""
     return _bypasses_cursors()
 
 

@@ -208,10 +208,27 @@ def claim_unlimited(queue: str, worker: str, now: int, count: int) -> Claim:
 
 
 def _claim_and_load(queue: str, worker: str, now: int, count: int) -> Claim:
-    rows = fetch(*CLAIMS_SQL["claim_and_load"].bind(queue=queue, worker=worker, now=now, count=count))
-    claimed = [row for row in rows if row[0] is not None]
-    attempts = [parse_claimed(row) for row in claimed]
-    return Claim([attempt.id for attempt in attempts], attempts, is_limited=len(claimed) < len(rows))
+    rows = fetch(*claim_statement(queue, worker, now, count))
+    attempts = parse_claim(rows)
+    return Claim([attempt.id for attempt in attempts], attempts, is_limited=len(attempts) < len(rows))
+
+
+def claim_statement(queue: str, worker: str, now: int, count: int) -> tuple[str, Sequence[Any]]:
+    """Return the statement of `claim_unlimited` on PostgreSQL, whose rows `parse_claim` reads."""
+    return CLAIMS_SQL["claim_and_load"].bind(queue=queue, worker=worker, now=now, count=count)
+
+
+def parse_claim(rows: Iterable[tuple[Any, ...]]) -> list[ClaimedAttempt]:
+    """Return the attempts that a claim has claimed and loaded. Rows without an attempt were not claimed."""
+    return [parse_claimed(row) for row in rows if row[0] is not None]
+
+
+def fetch_claim(queue: str, worker: str, now: int, count: int) -> list[tuple[Any, ...]]:
+    """Claim attempts as `claim_unlimited` does, in a transaction. Returns rows for `parse_claim`."""
+    if connection.vendor == "postgresql":
+        return fetch(*claim_statement(queue, worker, now, count))
+    ids = claim_unlimited(queue, worker, now, count).ids
+    return _fetch_claimed(ids) if ids else []
 
 
 def claim_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[str], list[str]]:
@@ -315,9 +332,12 @@ def mark_claimed(statement: NamedStatement, **values: Any) -> list[str]:
 
 def load_claimed(ids: Sequence[str]) -> list[ClaimedAttempt]:
     """Return the attempts in the order of the ids, with their tasks and runs."""
-    rows = fetch(*CLAIMS_SQL["load_claimed"].bind(ids=ids))
-    by_id = {attempt.id: attempt for attempt in map(parse_claimed, rows)}
-    return [by_id[id] for id in ids if id in by_id]
+    return parse_claim(_fetch_claimed(ids))
+
+
+def _fetch_claimed(ids: Sequence[str]) -> list[tuple[Any, ...]]:
+    rows = {row[0]: row for row in fetch(*CLAIMS_SQL["load_claimed"].bind(ids=ids))}
+    return [rows[id] for id in ids if id in rows]
 
 
 NO_WORKER = ""

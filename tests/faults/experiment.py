@@ -16,7 +16,7 @@ from .definitions import ORDER, SCHEDULE, WAIT_SECONDS, register_definitions
 from .faults import Fault
 from .final_state import FinalState, count_open, read_final_state
 from .history import History
-from .http_client import FaultClient
+from .http_client import OK, FaultClient
 from .listener import StatusListener
 from .servers_under_test import ClusterServer, ServerUnderTest, running_server
 from .verifier import RECOVERY_SECONDS, Evidence, Violation, ended_timers, lateness_beyond_bound, verify
@@ -224,10 +224,10 @@ def summarize(outcome: Outcome) -> Sequence[str]:
         f"runs: {sum(map(len, evidence.state.orders.values()))} of {len(evidence.state.orders)} starts, "
         f"{len(evidence.state.children)} sub-workflows, "
         f"{sum(map(len, evidence.state.echoes.values()))} of events, {len(evidence.state.slots)} of the schedule",
-        f"attempts: {len(tasks)}; reports: {len(reports)}, {sum(e['status'] == 200 for e in reports)} acknowledged",
+        f"attempts: {len(tasks)}; reports: {len(reports)}, {sum(e['status'] in OK for e in reports)} acknowledged",
         f"timers: {len(timers)}; {len(late)} beyond 1 s because of overload, by up to {max(late, default=0):.1f} s",
         f"ended processes: {history.count('exit')}; messages: {history.count('notified')}",
-        f"failed requests: {dict(sorted((status, n) for status, n in statuses.items() if status not in (200, 204)))}",
+        f"failed requests: {dict(sorted((status, n) for status, n in statuses.items() if status not in OK))}",
         f"this machine: {len(stalls)} stalls, {sum(stalls):.1f} s in total; overloaded for {len(overloads)} s, "
         f"with up to {max(overloads, default=0):.0f} runnable threads per core",
         f"violations: {len(outcome.violations)}",

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import orjson
 
 TIMEOUT_SECONDS = 12.0
+OK = (200, 204)
 
 
 class Reply(NamedTuple):
@@ -19,7 +20,7 @@ class Reply(NamedTuple):
 
     @property
     def is_ok(self) -> bool:
-        return self.status in (200, 204)
+        return self.status in OK
 
 
 class FaultClient:

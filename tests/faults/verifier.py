@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from .definitions import CHILD, ECHO, LEASE_SECONDS, ORDER, TICK, WAIT_SECONDS
 from .final_state import Document, FinalState
 from .history import Event
+from .http_client import OK
 
 TIMER_SECONDS = 1.0
 """The time in which a timer must fire after it is due, or after the recovery from a fault."""
@@ -139,7 +140,7 @@ def each_acknowledged_report_exists_once(evidence: Evidence) -> Iterator[Violati
         if task["status"] == "COMPLETED" and task["outputData"].get("token") not in sent:
             yield Violation(rule, id, "has a result that no worker reported")
         for report in reports:
-            is_result = report["status"] == 200 and report["outcome"] != "IN_PROGRESS"
+            is_result = report["status"] in OK and report["outcome"] != "IN_PROGRESS"
             if is_result and not _took_effect(evidence, report, task, reports):
                 yield Violation(
                     rule,
@@ -195,6 +196,21 @@ def one_worker_holds_an_attempt(evidence: Evidence) -> Iterator[Violation]:
         if task is not None and task.get("pollCount", 0) > 1 + returns[id]:
             yield Violation(rule, id, f"was claimed {task['pollCount']} times and returned {returns[id]} times")
     yield from _early_successors(evidence, claims)
+
+
+def a_task_of_a_reply_is_held_by_its_worker(evidence: Evidence) -> Iterator[Violation]:
+    """No other worker gets or ends an attempt that update-v2 has handed out, unless a worker has returned it."""
+    rule = "a task that update-v2 has handed out is held by that worker only"
+    returned = {event["task"] for event in evidence.of("report") if event["outcome"] == "IN_PROGRESS"}
+    holders = defaultdict(set)
+    for event in evidence.of("claim"):
+        holders[event["task"]].add(event["worker"])
+    for event in evidence.of("claim"):
+        id, worker = event["task"], event["worker"]
+        if event.get("with_report") and id not in returned:
+            others = (holders[id] | {evidence.tasks.get(id, {}).get("workerId", worker)}) - {worker}
+            if others:
+                yield Violation(rule, id, f"was handed out to {worker}, but {', '.join(sorted(others))} had it too")
 
 
 def _early_successors(evidence: Evidence, claims: Mapping[str, Sequence[Event]]) -> Iterator[Violation]:
@@ -352,6 +368,7 @@ RULES: tuple[Rule, ...] = (
     each_acknowledged_report_exists_once,
     a_late_report_changes_nothing,
     one_worker_holds_an_attempt,
+    a_task_of_a_reply_is_held_by_its_worker,
     no_run_is_stuck,
     timers_fire_in_time,
     effects_happen_once,

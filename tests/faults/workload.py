@@ -86,40 +86,56 @@ class Workload:
             pause = min(pause * 2, MAX_PAUSE_SECONDS)
 
     def _serve(self, task_type: str, number: int) -> None:
-        worker, client = f"{task_type}-{number}", self._client(number)
-        path = f"/tasks/poll/batch/{task_type}?workerid={worker}&count={BATCH}&timeout={POLL_MS}"
+        # Every second worker gets its next task with the reply to a report, as those of the official SDKs do.
+        worker, client, takes_next = f"{task_type}-{number}", self._client(number), number % 2 == 1
+        count = 1 if takes_next else BATCH
+        path = f"/tasks/poll/batch/{task_type}?workerid={worker}&count={count}&timeout={POLL_MS}"
         while not self._stopping.is_set():
             reply = self._send(client, "poll", "GET", path, worker=worker)
             for task in reply.body if reply.is_ok else ():
-                self._history.record(
-                    "claim",
-                    task=task["taskId"],
-                    run=task["workflowInstanceId"],
-                    ref=task["referenceTaskName"],
-                    retry=task["retryCount"],
-                    polls=task["pollCount"],
-                    worker=worker,
-                )
-                self._handle(client, task, worker)
+                self._record_claim(task, worker)
+                following = self._handle(client, task, worker, takes_next)
+                while following:
+                    self._record_claim(following, worker, with_report=True)
+                    following = self._handle(client, following, worker, takes_next)
             if not reply.is_ok:
                 time.sleep(0.2)
 
-    def _handle(self, client: FaultClient, task: dict, worker: str) -> None:
-        """Complete a task, or behave like a worker that fails, dies, is late, or needs the task again."""
+    def _record_claim(self, task: dict, worker: str, **more: bool) -> None:
+        self._history.record(
+            "claim",
+            task=task["taskId"],
+            run=task["workflowInstanceId"],
+            ref=task["referenceTaskName"],
+            retry=task["retryCount"],
+            polls=task["pollCount"],
+            worker=worker,
+            **more,
+        )
+
+    def _handle(self, client: FaultClient, task: dict, worker: str, takes_next: bool) -> dict | None:
+        """Complete a task, or behave like a worker that fails, dies, is late, or needs the task again.
+
+        Returns the next task if the reply to the report has one.
+        """
+        path = "/tasks/update-v2" if takes_next else "/tasks"
         luck = random.Random(f"{self._seed}/{task['taskId']}/{task['pollCount']}").random()
         if luck < 0.02:
             self._history.record("abandoned", task=task["taskId"])
         elif luck < 0.04:
             self._late.put(LateReport(time.monotonic() + LEASE_SECONDS + 2, task | {"worker": worker}))
         elif luck < 0.07:
-            self._report(client, task, worker, "FAILED")
+            return self._report(client, task, worker, "FAILED", path)
         elif luck < 0.10 and task["pollCount"] == 1:
-            self._report(client, task, worker, "IN_PROGRESS", callbackAfterSeconds=1)
+            return self._report(client, task, worker, "IN_PROGRESS", path, callbackAfterSeconds=1)
         else:
-            self._report(client, task, worker, "COMPLETED")
+            return self._report(client, task, worker, "COMPLETED", path)
+        return None
 
-    def _report(self, client: FaultClient, task: dict, worker: str, status: str, **more: int) -> None:
-        """Report a result until the server acknowledges it.
+    def _report(
+        self, client: FaultClient, task: dict, worker: str, status: str, path: str = "/tasks", **more: int
+    ) -> dict | None:
+        """Report a result until the server acknowledges it. Returns the task in the reply, if there is one.
 
         A worker that returns its task sends that once: a repetition could return the task of the next holder.
         """
@@ -134,10 +150,11 @@ class Workload:
         }
         for tries in range(REPORT_TRIES):
             facts = {"task": task["taskId"], "token": token, "outcome": status, "polls": task["pollCount"]}
-            reply = self._send(client, "report", "POST", "/tasks", result, **facts)
+            reply = self._send(client, "report", "POST", path, result, **facts)
             if reply.is_ok or status == "IN_PROGRESS" or self._stopping.is_set():
-                return
+                return reply.body if reply.is_ok and isinstance(reply.body, dict) else None
             time.sleep(min(0.1 * 2**tries, MAX_PAUSE_SECONDS))
+        return None
 
     def _report_late(self) -> None:
         client = self._client(0)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import Event
 
 import pytest
@@ -10,11 +11,13 @@ from django.db import connection, transaction
 
 from conductor_app.core.commands.reports import Report, apply_report
 from conductor_app.core.errors import AlreadyResolved
+from conductor_app.notifications import LOCAL_CALLER
 from conductor_app.runs.commands import group_commit
 from conductor_app.runs.commands.change import GROUPS, commit_group
 from conductor_app.runs.commands.group_commit import GroupCommit, GroupedChange, GroupedCommand
 from conductor_app.runs.models import HistoryEntry
 from conductor_app.runs.store import loading as store
+from conductor_app.tasks.commands.next_claim import NextClaim
 from tests.builders import step
 from tests.scenario import ACTOR, Scenario
 
@@ -110,6 +113,40 @@ def test_two_reports_on_one_run_are_in_different_groups(scenarios):
 
     assert held.sizes == [1, 1, 1]
     assert sorted(type(result.exception()) is AlreadyResolved for result in results) == [False, True]
+
+
+def test_each_member_claims_a_task_of_its_own(scenarios, clock):
+    extra = [Scenario(clock, step("a"), name=f"more{number}") for number in range(3)]
+    changes, claims = zip(*map(completion_with_claim, scenarios), strict=True)
+
+    HeldGroups(count=3).change_all(changes)
+
+    claimed = [attempt for claim in claims for attempt in claim._take_claimed()]
+    assert sorted(attempt.run_id for attempt in claimed) == sorted(scenario.id for scenario in extra)
+    assert {scenario.task("a").worker for scenario in extra} == {attempt.worker for attempt in claimed}
+    assert len({attempt.worker for attempt in claimed}) == 3
+
+
+def completion_with_claim(scenario: Scenario) -> tuple[GroupedChange, NextClaim]:
+    change = completion(scenario)
+    claim = NextClaim(change.attempt_id, f"worker of {scenario.id}", lambda queue, domain: True, LOCAL_CALLER)
+    return replace(change, final_query=claim.final_query), claim
+
+
+def test_a_group_that_fails_claims_nothing(scenarios, clock, monkeypatch):
+    waiting = Scenario(clock, step("a"), name="more")
+    change, claim = completion_with_claim(scenarios[0])
+    before = store.lock_available
+    monkeypatch.setattr(
+        store,
+        "lock_available",
+        lambda attempts: {id: store.fast_replace(run, revision=99) for id, run in before(attempts).items()},
+    )
+
+    assert GroupCommit(commit_group).change(change) is None
+
+    assert claim._take_claimed() == []
+    assert (scenarios[0].task("a").status, waiting.task("a").status) == ("LEASED", "PENDING")
 
 
 def test_a_run_that_another_transaction_has_locked_is_left_to_its_own_transaction(scenarios):

@@ -58,6 +58,7 @@ from ..store import loading, outbox, writing
 from ..store.tree import is_checked
 from ..store.writing import (
     MAX_STALE_ATTEMPTS,
+    FinalQuery,
     PendingNotifications,
     RunOrigin,
     StaleRow,
@@ -99,6 +100,8 @@ class RunCommand:
     `authorize`: raises Forbidden if the caller has no permission for the loaded run.
     `write_logs`: writes lines to the logs of its tasks in the same transaction, with the loaded run, the data that the
     decision has read, and the time.
+    `final_query`: returns what the transaction of the decision executes at its end; it takes the loaded run and the
+    time. Nothing is executed if the decision is saved in parts, or within the transaction of a caller.
     """
 
     run_id: str
@@ -113,6 +116,7 @@ class RunCommand:
     expected_revision: int | None = None
     authorize: Callable[[Run], None] | None = None
     write_logs: Callable[[Run, Mapping[DataRequest, Any], int], None] | None = None
+    final_query: Callable[[Run, int], FinalQuery | None] | None = None
 
     def as_grouped_change(self) -> GroupedChange | None:
         """Return the change that can share a transaction with others, or None if it needs its own."""
@@ -120,7 +124,15 @@ class RunCommand:
         is_plain = is_plain and not self.payload_paths and self.expected_revision is None and self.write_logs is None
         if not (is_plain and self.attempts and len(self.attempts) == 1 and supports_commit_in_batch()):
             return None
-        change = GroupedChange(self.run_id, self.attempts[0], self.command, self.actor, self.reason, self.authorize)
+        change = GroupedChange(
+            self.run_id,
+            self.attempts[0],
+            self.command,
+            self.actor,
+            self.reason,
+            self.authorize,
+            self.final_query,
+        )
         return change if change.has_valid_ids and not is_in_transaction() else None
 
 
@@ -322,6 +334,10 @@ class ChangeLoop(TransactionLoop):
                 request.within_transaction(now)
             if request.write_logs is not None:
                 request.write_logs(before, self.data, now)
+            if request.final_query is not None:
+                query = request.final_query(before, now)
+                if query is not None and is_outermost and not decision.data_requests:
+                    batch.final_queries.append(query)
             fault_points.reach("before-commit")
             self._save(before, decision, now, batch)
             return decision
@@ -623,6 +639,8 @@ def _decide_in_group(member: GroupedCommand, before: Run, now: int, writes: Stat
     notify = add_decision(before, decision, RevisionInfo(now, change.actor, change.reason), writes)
     if notify is not None:
         member.saved = SavedChange(decision.effects, notify)
+        if change.final_query is not None and (query := change.final_query(before, now)) is not None:
+            writes.final_queries.append(query)
 
 
 GROUPS = process_state.slot(lambda: GroupCommit(commit_group))

@@ -15,6 +15,7 @@ from ...core.effects import Effect
 from ...core.errors import RequestRefused
 from ...core.primitives import ID_PATTERN
 from ...core.snapshot import Run
+from ..store.writing import FinalQuery
 
 MAX_GROUP = 16
 """The maximum number of changes in one transaction."""
@@ -28,7 +29,8 @@ MAX_WAIT_SECONDS = 0.05
 class GroupedChange:
     """A change that can share its transaction: a command about one attempt, by an actor, and nothing else.
 
-    `authorize`: raises Forbidden if the caller has no permission for the loaded run.
+    `authorize`: raises Forbidden if the caller has no permission for the loaded run. `final_query`: returns what to
+    execute at the end of the transaction, of the loaded run and the time.
     """
 
     run_id: str
@@ -37,6 +39,7 @@ class GroupedChange:
     actor: str
     reason: str
     authorize: Callable[[Run], None] | None = None
+    final_query: Callable[[Run, int], FinalQuery | None] | None = None
 
     @property
     def has_valid_ids(self) -> bool:

@@ -6,9 +6,10 @@ A transaction that meets rows changed by another process is repeated.
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
-from django.db import DataError, IntegrityError, connection, models
+from django.db import DataError, IntegrityError, connection, models, transaction
 
 from ...core.caching import CacheRunOutput, CacheTaskResult
 from ...core.child_runs import new_child_run
@@ -37,6 +38,7 @@ from ...db.named_statements import load_statements
 from ...db.statements import (
     MAX_BATCH_ROWS,
     StatementResult,
+    commit_batch,
     execute_batch,
     insert_statements,
     supports_commit_in_batch,
@@ -89,10 +91,25 @@ class StaleRow(Exception):
     """Another process changed a row between reading and writing; the decision must be repeated."""
 
 
+class FinalQuery(Protocol):
+    """A query at the end of a transaction, after all writes. It may itself write rows that it returns."""
+
+    @property
+    def statement(self) -> tuple[str, Sequence[Any]]:
+        """Return the query for a database that can commit in the same round trip."""
+
+    def fetch(self) -> Sequence[Any]:
+        """Execute the query where the commit follows later. Returns its rows."""
+
+    def receive(self, rows: Sequence[Any]) -> None:
+        """Store the rows. It is called after the commit."""
+
+
 class StatementBatch:
     """Statements that do not depend on one another's results.
 
     `ends_transaction`: nothing is written after this batch, so PostgreSQL gets the COMMIT in the same round trip.
+    `final_queries`: what is executed after all statements.
     """
 
     def __init__(self, placement: PayloadPlacement | None = None, *, ends_transaction: bool = False) -> None:
@@ -101,6 +118,7 @@ class StatementBatch:
         self.statements: list[tuple[str, Sequence[Any], int | None]] = []
         self.copies: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = []
         self.messages: dict[int, Sequence[Message]] = {}
+        self.final_queries: list[FinalQuery] = []
 
     def insert(self, model: type[models.Model], columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Add an insert of rows."""
@@ -163,6 +181,8 @@ class StatementBatch:
         for copy in self.copies:
             _copy_rows(*copy)
         self._set_message_ids(results)
+        for query in self.final_queries:
+            transaction.on_commit(partial(query.receive, query.fetch()))
 
     def _send_and_commit(self) -> None:
         statements = [
@@ -170,11 +190,14 @@ class StatementBatch:
             for sql, params, expected in self.statements
         ]
         try:
-            self._set_message_ids(execute_batch(statements, commits=True))
+            results, found = commit_batch(statements, [query.statement for query in self.final_queries])
         except DataError as error:
             if getattr(error.__cause__, "sqlstate", "") == DIVISION_BY_ZERO:
                 raise StaleRow from error
             raise
+        self._set_message_ids(results)
+        for query, found_rows in zip(self.final_queries, found, strict=True):
+            query.receive(found_rows)
 
     def _set_message_ids(self, results: Sequence[StatementResult]) -> None:
         for position, messages in self.messages.items():

@@ -45,6 +45,7 @@ from ...web.api.permissions import (
 from ...web.api.view import ConductorRequest, ConductorView, WorkerRequest, WorkerView
 from ...web.client_views import reply_after, waiting_client
 from ..commands.claims import begin_claim, render_delivered
+from ..commands.next_claim import NextClaim
 from ..commands.reports import Guard, ReportOptions, add_log, renew_lease, report_by_ref, report_task
 from ..queries.input_origins import InputOrigin, input_origins
 from . import serializers
@@ -166,20 +167,20 @@ def failed_result(document: dict[str, Any], reason: str) -> dict[str, Any]:
     return {**{name: document.get(name) for name in kept}, "status": status, "reasonForIncompletion": reason}
 
 
-def report_result(result: TaskResult, actor: Actor) -> bool:
+def report_result(result: TaskResult, actor: Actor, next_claim: NextClaim | None = None) -> bool:
     """Report the result of a worker. A late report changes nothing and gets the same response.
 
-    Returns True if the task has ended.
+    `next_claim`: claims a task in the same transaction. Returns True if the task has ended.
 
     Raises:
         NotFound: when there is no such workflow or task.
     """
     try:
-        return _report_result(result, actor)
+        return _report_result(result, actor, next_claim)
     except NotFound:
         if (run_id := _run_of_task(result, actor)) is None:
             raise
-        return _report_result(replace(result, run_id=run_id), actor)
+        return _report_result(replace(result, run_id=run_id), actor, next_claim)
 
 
 def _run_of_task(result: TaskResult, actor: Actor) -> str | None:
@@ -200,12 +201,13 @@ def _run_of_task(result: TaskResult, actor: Actor) -> str | None:
     return run_id if may_report else None
 
 
-def _report_result(result: TaskResult, actor: Actor) -> bool:
+def _report_result(result: TaskResult, actor: Actor, next_claim: NextClaim | None) -> bool:
     guard = report_guard(actor)
     if result.report is None:
         renew_lease(result.run_id, result.attempt_id, actor.name, guard, result.worker)
         return False
-    options = ReportOptions(result.logs, result.output_path, guard)
+    final_query = next_claim.final_query if next_claim and result.is_final else None
+    options = ReportOptions(result.logs, result.output_path, guard, final_query)
     is_accepted = report_task(result.run_id, result.attempt_id, result.report, actor.name, options)
     return not is_accepted or result.is_final
 
@@ -248,18 +250,15 @@ class TaskUpdatesWithNext(WorkerView):
     }
 
     def post(self, request: WorkerRequest) -> HttpResponse:
-        result = parse_task_result(read_report(request))
-        # Read before the report: a loop that keeps only its last iterations may delete the task as soon as it
-        # has ended.
-        reported = Attempt.objects.of_runs().filter(pk=result.attempt_id)
-        queue, domain = reported.values_list("queue", "domain").first() or ("", "")
-        is_over = report_result(result, request.actor)
-        target = task_target(queue, domain, "", "", "")
-        # A caller who reports as operator of the workflow is no worker of the queue.
-        if not (is_over and queue and is_allowed(request.actor, WORKER_RIGHTS, target)):
-            return NoContent()
-        claim = begin_claim(target[TASK_DEF], worker=result.worker, domain=domain, client=waiting_client(request))
-        return reply_after(request, claim, render_delivered(first_task_reply))
+        result, actor = parse_task_result(read_report(request)), request.actor
+
+        def may_claim(queue: str, domain: str) -> bool:
+            # A caller who reports as operator of the workflow is no worker of the queue.
+            return is_allowed(actor, WORKER_RIGHTS, task_target(queue, domain, "", "", ""))
+
+        claim = NextClaim(result.attempt_id, result.worker, may_claim, waiting_client(request))
+        steps = claim.begin_after(lambda: report_result(result, actor, claim))
+        return reply_after(request, steps, render_delivered(first_task_reply))
 
 
 class TaskOne(ConductorView):

@@ -106,10 +106,15 @@ def claim_now(queue: str, worker: str, count: int) -> list[ClaimedAttempt]:
     if not ids:
         return []
     with releasing_undelivered(ids, worker):
-        taken = list(_with_inputs(store.load_claimed(ids) if attempts is None else attempts))
-        throughput.record_claims(taken)
-        fault_points.reach("claimed")
-        return taken
+        return complete_claim(store.load_claimed(ids) if attempts is None else attempts)
+
+
+def complete_claim(attempts: Iterable[ClaimedAttempt]) -> list[ClaimedAttempt]:
+    """Return attempts that were just claimed, with their payloads, and count them. Some may have to be postponed."""
+    taken = list(_with_inputs(attempts))
+    throughput.record_claims(taken)
+    fault_points.reach("claimed")
+    return taken
 
 
 def _claim_with_limits(queue: str, worker: str, count: int, now: int) -> list[str]:

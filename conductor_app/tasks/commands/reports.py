@@ -18,6 +18,7 @@ from ...payloads import commands as payload_storage
 from ...runs.commands.change import RunCommand, change_run
 from ...runs.commands.repair import enforce_output_limit, find_open_task
 from ...runs.models import Task
+from ...runs.store.writing import FinalQuery
 from ...settings import conf
 from ...telemetry import metrics
 from ...utils import clock, fault_points
@@ -36,12 +37,13 @@ class ReportOptions:
     """Options of a report.
 
     `logs`: lines for the task's log, with their times in epoch milliseconds. `output_path`: path of an output that was
-    uploaded before. `guard`: checks the permission of the reporter.
+    uploaded before. `guard`: checks the permission of the reporter. `final_query`: as in `RunCommand`.
     """
 
     logs: Sequence[tuple[str, int]] = ()
     output_path: str = ""
     guard: Guard | None = None
+    final_query: Callable[[Run, int], FinalQuery | None] | None = None
 
 
 NO_OPTIONS = ReportOptions()
@@ -72,6 +74,7 @@ def report_task(run_id: str, attempt_id: str, report: Report, by: str, options: 
             payload_paths=named,
             authorize=authorization(attempt_id, options.guard),
             write_logs=partial(write_redacted_logs, attempt_id, options.logs) if options.logs else None,
+            final_query=options.final_query,
         )
         try:
             change_run(change)

@@ -1,0 +1,112 @@
+"""Claim the next task of a queue together with the report of a task of that queue: one request and one commit a task.
+
+The claim is the last statement of the transaction that stores the report. It claims what a poll would claim, and
+nothing if the next task has a limit or its start is published: a transaction of its own claims those.
+"""
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any
+
+from ...access.authentication import task_target
+from ...access.permissions import TASK_DEF
+from ...core.snapshot import Run
+from ...db.fields import strip_nul
+from ...notifications import WaitingClient, WaitSteps
+from ...runs.models import Attempt
+from ...telemetry.metrics import CLAIM_SECONDS
+from .. import store
+from ..store import ClaimedAttempt
+from .claims import begin_claim, complete_claim, releasing_undelivered, retry_releases
+from .pollers import record_poll
+
+
+class ClaimQuery:
+    """The claim of one task for a worker at the end of a transaction, at a time in epoch milliseconds.
+
+    `ids`: gets the id of the claimed attempt after the commit. `seconds`: the time of the claim and the commit.
+    """
+
+    def __init__(self, queue: str, worker: str, now: int, ids: list[str]) -> None:
+        self._queue, self._worker, self._now, self._ids = queue, worker, now, ids
+        self._began = perf_counter()
+        self.rows: Sequence[tuple[Any, ...]] = ()
+        self.seconds = 0.0
+
+    @property
+    def statement(self) -> tuple[str, Sequence[Any]]:
+        """Return the claim as one statement, for PostgreSQL."""
+        return store.claim_statement(self._queue, self._worker, self._now, 1)
+
+    def fetch(self) -> list[tuple[Any, ...]]:
+        """Claim in the current transaction, and return the rows for `receive`."""
+        return store.fetch_claim(self._queue, self._worker, self._now, 1)
+
+    def receive(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Store what was claimed. It is called after the commit."""
+        self.rows, self._ids[:] = rows, [row[0] for row in rows if row[0] is not None]
+        self.seconds = perf_counter() - self._began
+
+
+class NextClaim:
+    """The claim of one task after the report of an attempt, from the queue of that attempt.
+
+    `may_claim`: returns True if the worker may claim tasks of this queue and domain.
+    """
+
+    def __init__(
+        self, attempt_id: str, worker: str, may_claim: Callable[[str, str], bool], client: WaitingClient
+    ) -> None:
+        self._attempt_id, self._worker = attempt_id, strip_nul(worker)[:255]
+        self._may_claim, self._client = may_claim, client
+        self._source: tuple[str, str] | None = None
+        self._ids: list[str] = []
+        self._query: ClaimQuery | None = None
+
+    def final_query(self, run: Run, now: int) -> ClaimQuery | None:
+        """Return the claim for the transaction of the report, or None if the worker must get no task.
+
+        `run`: as loaded, with the reported attempt.
+        """
+        self._query = None
+        if (task := run.task_of_attempt(self._attempt_id)) is None:
+            return None
+        queue, domain = self._source = task.attempt.queue, task.attempt.domain
+        # An attempt that is given to a client that has disconnected is blocked until its lease expires.
+        if queue and self._may_claim(queue, domain) and not self._client.has_left():
+            self._query = ClaimQuery(queue, self._worker, now, self._ids)
+        return self._query
+
+    def begin_after(self, report: Callable[[], bool]) -> WaitSteps[list[ClaimedAttempt]]:
+        """Return the steps that report, and that wait for a task if the transaction of the report has claimed none.
+
+        `report`: returns True if the task has ended. Its transaction executes `final_query`.
+        """
+        retry_releases()
+        with releasing_undelivered(self._ids, self._worker):
+            is_over = report()
+            if taken := self._take_claimed():
+                return taken
+        queue, domain = self._source or self._load_source()
+        if not (is_over and queue and self._may_claim(queue, domain)):
+            return []
+        task_type = _task_type(queue, domain)
+        return (yield from begin_claim(task_type, worker=self._worker, domain=domain, client=self._client))
+
+    def _take_claimed(self) -> list[ClaimedAttempt]:
+        """Return the task that the transaction of the report has claimed."""
+        if not (self._query and self._source and self._ids):
+            return []
+        CLAIM_SECONDS.observe(self._query.seconds, has_result=True)
+        queue, domain = self._source
+        record_poll(_task_type(queue, domain), domain, self._worker)
+        return complete_claim(store.parse_claim(self._query.rows))
+
+    def _load_source(self) -> tuple[str, str]:
+        """Return the queue and the domain of an attempt that had ended before the report."""
+        attempts = Attempt.objects.of_runs().filter(pk=self._attempt_id)
+        return attempts.values_list("queue", "domain").first() or ("", "")
+
+
+def _task_type(queue: str, domain: str) -> str:
+    return task_target(queue, domain, "", "", "")[TASK_DEF]
