@@ -17,7 +17,6 @@ from ..access import audit, encryption
 from ..bulk import selections
 from ..core.alerts import (
     BUDGET,
-    DAY_MINUTES,
     EMAIL,
     INCIDENT_KINDS,
     MAX_ADDRESSES,
@@ -26,7 +25,6 @@ from ..core.alerts import (
     TEST,
     TRIGGER,
     AlertNotice,
-    QuietHours,
     clean_target_settings,
     displayed_settings,
     find_rule_problem,
@@ -104,7 +102,6 @@ def save_alert(
     by: str,
     *,
     targets: Sequence[int] = (),
-    quiet: QuietHours | None = None,
     budget: Mapping[str, str] | None = None,
     reason: str = "",
 ) -> Alert:
@@ -120,15 +117,12 @@ def save_alert(
         raise Invalid("There is no such budget, or the alert is of another kind.")
     if problem := find_rule_problem(kind, threshold, window, repeat):
         raise Invalid(problem)
-    if quiet is not None and not (0 <= quiet.begins < DAY_MINUTES and 0 <= quiet.ends < DAY_MINUTES):
-        raise Invalid("Quiet hours must be two times of day, such as 22:00 and 07:30.")
     now = clock.now()
     with transaction.atomic():
         rows = _find_targets(targets)
         alert = Alert.objects.create(
             view=view, kind=kind, threshold=threshold, window_minutes=window, repeat_minutes=repeat,
             by=by[:255], next_at=now, budget=dict(budget) if budget else None,
-            **({"quiet_from": quiet.begins, "quiet_until": quiet.ends, "zone": quiet.zone} if quiet else {}),
         )  # fmt: skip
         alert.targets.set(rows)
         facts = {"view": view.name, "kind": kind, "threshold": threshold, **({"budget": budget} if budget else {})}
@@ -175,7 +169,7 @@ def _check_alert(alert_id: int) -> None:
         return
     alert = Alert.objects.select_related("view").get(pk=alert_id)
     rule = rule_of(alert)
-    may_fire = not rule.is_quiet(now) and (alert.last_fired_at is None or now - alert.last_fired_at >= rule.repeat_ms)
+    may_fire = alert.last_fired_at is None or now - alert.last_fired_at >= rule.repeat_ms
     if not may_fire and alert.incident_at is None:
         return
     found = measure_alert(alert, now)

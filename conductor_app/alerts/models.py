@@ -55,7 +55,6 @@ class Alert(models.Model):
     """A condition on a view. `next_at`: the time of the next check; `last_fired_at`: the time of the last firing.
 
     `incident_at`: the time of the first firing since the condition was last not met; None if it is not met.
-    `quiet_from`, `quiet_until`: the minutes of the day, in the time zone `zone`, between which it does not fire.
     `budget`: the scope, name and period of the budget of an alert of the kind `budget`; None for all budgets.
     """
 
@@ -65,9 +64,6 @@ class Alert(models.Model):
     window_minutes = models.IntegerField()
     repeat_minutes = models.IntegerField()
     targets = models.ManyToManyField(AlertTarget, related_name="alerts")
-    quiet_from = models.SmallIntegerField(null=True)
-    quiet_until = models.SmallIntegerField(null=True)
-    zone = models.CharField(max_length=64, default="UTC", db_default="UTC")
     budget = DocumentField(null=True, blank=True)
     by = models.CharField(max_length=255)
     next_at = MomentField(default=NEVER)

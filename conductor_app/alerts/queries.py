@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..bulk import selections
-from ..core.alerts import AGE, BUDGET, SHARE, AlertRule, QuietHours, find_alert_times, measure_at
+from ..core.alerts import AGE, BUDGET, SHARE, AlertRule, find_alert_times, measure_at
 from ..core.errors import Invalid
 from ..core.failure_grouping import informative_line
 from ..core.states import RUN
@@ -133,10 +133,7 @@ class BackTest:
 
 def rule_of(alert: Alert) -> AlertRule:
     """Return the condition of an alert as a value of the core."""
-    quiet = None
-    if alert.quiet_from is not None and alert.quiet_until is not None:
-        quiet = QuietHours(alert.quiet_from, alert.quiet_until, alert.zone)
-    return AlertRule(alert.kind, alert.threshold, alert.window_minutes * MINUTE, alert.repeat_minutes * MINUTE, quiet)
+    return AlertRule(alert.kind, alert.threshold, alert.window_minutes * MINUTE, alert.repeat_minutes * MINUTE)
 
 
 def measure_alert(alert: Alert, now: int) -> Measure:
@@ -195,7 +192,7 @@ def _back_test_of_subject(alert: Alert, rule: AlertRule, since: int, now: int) -
     firings: list[tuple[int, int]] = []
     for at, percent in points:
         pauses = bool(firings) and at - firings[-1][0] < rule.repeat_ms
-        if rule.is_met(percent, 0) and not pauses and not rule.is_quiet(at):
+        if rule.is_met(percent, 0) and not pauses:
             firings.append((at, percent))
     return BackTest(since, now, points, firings, rule.limit)
 

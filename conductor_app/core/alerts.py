@@ -13,7 +13,6 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
 
-from .cron import parse_zone
 from .errors import Invalid
 
 COUNT, SHARE, ABSENCE, AGE, BUDGET = ALERT_KINDS = ("count", "share", "absence", "age", "budget")
@@ -25,46 +24,23 @@ MAX_MINUTES = 7 * DAY_MINUTES
 
 
 @dataclass(frozen=True, slots=True)
-class QuietHours:
-    """Daily period in which no alert fires, in minutes after midnight of a time zone. It may span midnight."""
-
-    begins: int
-    ends: int
-    zone: str = "UTC"
-
-    def contains(self, now: int) -> bool:
-        """Return True if `now` (milliseconds) is in the quiet hours."""
-        there = datetime.fromtimestamp(now / 1000, parse_zone(self.zone))
-        minute = there.hour * 60 + there.minute
-        if self.begins <= self.ends:
-            return self.begins <= minute < self.ends
-        return minute >= self.begins or minute < self.ends
-
-
-@dataclass(frozen=True, slots=True)
 class AlertRule:
     """Condition on the runs of a view, or on budgets of AI steps.
 
     `threshold`: minimum number of hits (count), minimum percentage of hits (share), number of hits that must be reached
     (absence), minimum age of an open run in minutes (age), or minimum percentage of a budget that is spent (budget).
-    An alert repeats at the earliest after `repeat_ms`. A condition met in quiet hours fires after them if it still
-    holds.
+    An alert repeats at the earliest after `repeat_ms`.
     """
 
     kind: str
     threshold: int
     window_ms: int
     repeat_ms: int
-    quiet: QuietHours | None = None
 
     @property
     def age_ms(self) -> int:
         """Minimum age of an open run, in milliseconds, for rules of kind `age`."""
         return self.threshold * MINUTE_MS
-
-    def is_quiet(self, now: int) -> bool:
-        """Return True if `now` is in the quiet hours."""
-        return self.quiet is not None and self.quiet.contains(now)
 
     def is_met(self, hits: int, total: int) -> bool:
         """Return True if `hits` among `total` runs meet the condition. Of budgets, `hits` is the spent percentage."""
@@ -131,7 +107,7 @@ def find_alert_times(
     """
     found: list[tuple[int, int]] = []
     for now in range(since, until + 1, MINUTE_MS):
-        if (found and now - found[-1][0] < rule.repeat_ms) or rule.is_quiet(now):
+        if found and now - found[-1][0] < rule.repeat_ms:
             continue
         if rule.kind == AGE:
             count = bisect_right(hits, now) - bisect_right(total, now)

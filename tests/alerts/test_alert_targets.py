@@ -268,17 +268,6 @@ def test_repeated_firings_belong_to_one_incident_and_a_later_one_opens_another(c
     assert keys[0] == keys[1] == keys[2] != keys[3]
 
 
-def test_an_incident_is_resolved_in_quiet_hours(clock, server):
-    alert = alert_on_failures(clock, pagerduty_target(server))
-    check_and_publish()
-    Alert.objects.filter(pk=alert.pk).update(quiet_from=0, quiet_until=1439)
-    clock.advance(seconds=601)
-
-    check_and_publish()
-
-    assert [body["event_action"] for body in bodies(server)] == ["trigger", "resolve"]
-
-
 @pytest.mark.parametrize("is_view", [False, True], ids=["alert", "view"])
 def test_a_deleted_alert_resolves_its_incident(clock, server, is_view):
     alert = alert_on_failures(clock, pagerduty_target(server))

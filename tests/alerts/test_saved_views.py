@@ -151,8 +151,6 @@ def test_an_alert_below_its_threshold_does_not_fire(operator, scenario):
         {"window": "0"},
         {"threshold": "0"},
         {"threshold": "x"},
-        {"quiet_from": "25:00", "quiet_until": "07:00"},
-        {"quiet_from": "22:00"},
     ],
     ids=str,
 )
@@ -205,20 +203,6 @@ def test_programs_find_the_runs_of_a_view_at_an_address_of_the_api(operator, sce
 
     assert operator.get(f"{address.path}?{address.query}").json()["totalHits"] == 3
     assert "/export.csv?" in page and "/export.json?" in page
-
-
-def test_an_alert_is_silent_in_its_quiet_hours_and_fires_afterwards(operator, scenario, clock):
-    now = clock.now() // 60_000 % 1440
-    begins, ends = (f"{minute // 60:02d}:{minute % 60:02d}" for minute in ((now - 5) % 1440, (now + 5) % 1440))
-    page = saved(operator)
-    watched(operator, page, quiet_from=begins, quiet_until=ends)
-    assert f"quiet hours {begins} to {ends}, UTC" in page_text(operator.get(page))
-
-    alerts.check_due_alerts(10)
-    assert not AlertFiring.objects.exists()
-    clock.advance(seconds=301)
-    alerts.check_due_alerts(10)
-    assert AlertFiring.objects.count() == 1
 
 
 def test_an_alert_on_age_fires_for_runs_open_too_long(operator, scenario, clock):

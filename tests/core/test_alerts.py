@@ -9,7 +9,6 @@ from conductor_app.core.alerts import (
     MINUTE_MS,
     SHARE,
     AlertRule,
-    QuietHours,
     find_alert_times,
     measure_at,
 )
@@ -54,22 +53,6 @@ def test_an_age_alert_fires_while_a_run_is_open_for_too_long():
     assert rule.is_met(1, 0) and not rule.is_met(0, 0)
     assert [at // MINUTE_MS for at, _ in find_alert_times(rule, too_old, ended, 0, HOUR)] == [10, 30]
     assert rule.sentence(2, 0) == "2 open for 30 min or longer"
-
-
-@pytest.mark.parametrize(
-    ("quiet", "hours"),
-    [
-        (QuietHours(2 * 60, 4 * 60), [0, 1, 4, 5]),
-        (QuietHours(4 * 60, 2 * 60), [2, 3]),
-        (QuietHours(3 * 60, 5 * 60, "Europe/Berlin"), [0, 1, 4, 5]),
-        (QuietHours(60, 60), [0, 1, 2, 3, 4, 5]),
-    ],
-    ids=str,
-)
-def test_no_alert_fires_in_quiet_hours(quiet, hours):
-    rule = AlertRule(ABSENCE, 1, MINUTE_MS, HOUR, quiet)
-
-    assert [at // HOUR for at, _ in find_alert_times(rule, [], [], 0, 6 * HOUR - 1)] == hours
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ conditions:
     threshold: 3
     windowMinutes: 15
     targets: [on-call]
-    quietHours: {from: "22:00", until: "7:30", zone: Europe/Berlin}
 """
 ROLE = """\
 kind: role
@@ -72,7 +71,7 @@ def test_apply_saves_limits_alerts_and_roles_and_a_second_plan_has_no_changes(fo
     document = TaskDefinition.objects.get(name="charge").document
     assert (document["concurrentExecLimit"], document["retryCount"]) == (5, 7)
     alert = view().alerts.get()
-    assert (alert.threshold, alert.window_minutes, alert.quiet_from, alert.quiet_until) == (3, 15, 1320, 450)
+    assert (alert.threshold, alert.window_minutes) == (3, 15)
     assert view().is_shared
     assert permissions_of_role() == {"view_workflowdefinition", "execute_taskdefinition"}
     entry = AuditEntry.objects.get(object_type="role", object_id="SHIPPING")
@@ -216,8 +215,6 @@ def test_limits_that_move_into_the_task_definition_of_the_folder_stay(folder):
         ),
         (ALERT.replace("count", "many"), "conditions[0].type: type must be one of count, share, absence, age"),
         (ALERT.replace("threshold: 3", "threshold: 0"), "The threshold must be 1 to 1,000,000 (got 0)."),
-        (ALERT.replace('"7:30"', "730"), 'until must be a time of day in quotation marks, such as "22:00"'),
-        (ALERT.replace("Europe/Berlin", "Mars"), "Unknown time zone 'Mars'. Use a name such as Europe/Berlin."),
         (ALERT.replace("definition:", "workflow:"), "Unknown filter: workflow."),
         (ROLE.replace("SHIPPING", "ADMIN"), "The role ADMIN is built in and cannot be changed."),
         (ROLE.replace("READ_WORKFLOW_DEF", "READ_ALL"), "Unknown permissions: READ_ALL."),

@@ -1,6 +1,5 @@
 """Saved views: named selections of runs with several uses, and their alerts, tested on the last seven days."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from ...access.authentication import server_address
 from ...bulk import selections
 from ...bulk.pages.operations import parse_selection
 from ...bulk.selections import to_query
-from ...core.alerts import ABSENCE, BUDGET, SHARE, QuietHours
+from ...core.alerts import ABSENCE, BUDGET, SHARE
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...db import keyset_pages
 from ...runs.pages.filters import list_parameters, selection_parameters, selection_query
@@ -26,7 +25,6 @@ from ...web.badges import exact_time, format_count
 from ...web.charts import ChartSeries, ChartThreshold, TrendChart
 from ...web.forms import parse_number
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
-from ...web.preferences import zone_of
 from .. import commands
 from ..models import Alert, AlertFiring, AlertTarget, SavedView
 from ..queries import BackTest, back_test, kind_label, registered_subjects, rule_of, subject_of, visible_views
@@ -136,7 +134,6 @@ class ViewPage(ObjectPage):
             ],
             "api": api_address(request, view.selection),
             **_choices_of_kinds(request),
-            "zone": zone_of(request),
             "alerts": [(alert, _alert_sentence(alert)) for alert in alerts],
             "firings": [(firing, kind_label(firing.channel), delivery_pill(firing)) for firing in firings],
             "targets": [(row, kind_label(row.kind)) for row in AlertTarget.objects.only("name", "kind")],
@@ -161,16 +158,13 @@ class ViewPage(ObjectPage):
                     _parse_number(form_data.get(name, "")) for name in ("threshold", "window", "repeat")
                 )
                 targets = [_parse_number(text) for text in form_data.getlist("target")]
-                quiet = _parse_quiet_hours(form_data, zone_of(request))
                 kind, budget = form_data.get("kind", ""), None
                 if kind == BUDGET:
                     subject = subject_of(kind)
                     require_permission(request, subject.permission)
                     text = form_data.get("budget", "")
                     budget = subject.find(parse_number(text, subject.noun, digits=18)) if text else None
-                alert = commands.save_alert(
-                    view, kind, threshold, window, repeat, by, targets=targets, quiet=quiet, budget=budget
-                )
+                alert = commands.save_alert(view, kind, threshold, window, repeat, by, targets=targets, budget=budget)
                 messages.success(request, _("Alert created. The back-test of the last seven days is below."))
                 return HttpResponseRedirect(f"{address}?try={alert.pk}")
         except RequestRefused as refused:
@@ -320,15 +314,7 @@ def _alert_sentence(alert: Alert) -> str:
         facts["budget"] = subject_of(alert.kind).describe(alert.budget)
     condition = ALERT_SENTENCES[alert.kind] % facts
     repeat = _("repeat after %(repeat)s min") % facts
-    if rule.quiet is None:
-        return f"{condition}; {repeat}"
-    hours = {
-        "begins": _format_minute(rule.quiet.begins),
-        "ends": _format_minute(rule.quiet.ends),
-        "zone": rule.quiet.zone,
-    }
-    quiet = _("quiet hours %(begins)s to %(ends)s, %(zone)s") % hours
-    return f"{condition}; {repeat}; {quiet}"
+    return f"{condition}; {repeat}"
 
 
 def _choices_of_kinds(request: HttpRequest) -> dict[str, Any]:
@@ -340,23 +326,6 @@ def _choices_of_kinds(request: HttpRequest) -> dict[str, Any]:
         "kinds": [*ALERT_KIND_LABELS.items(), *((kind, subject.label) for kind, subject in subjects.items())],
         "budgets": subjects[BUDGET].choices() if BUDGET in subjects else [],
     }
-
-
-def _parse_quiet_hours(form_data: QueryDict, zone: str) -> QuietHours | None:
-    """Return the quiet hours of a form in the user's time zone. None if both fields are empty."""
-    begins, ends = (form_data.get(name, "").strip() for name in ("quiet_from", "quiet_until"))
-    return QuietHours(_parse_minute(begins), _parse_minute(ends), zone) if begins or ends else None
-
-
-def _parse_minute(text: str) -> int:
-    found = re.fullmatch(r"(\d{1,2}):(\d\d)", text, re.ASCII)
-    if found is None or int(found[1]) > 23 or int(found[2]) > 59:
-        raise Invalid(_("Not a valid time of day: %(text)s. Use a time such as 22:00.") % {"text": repr(text[:20])})
-    return int(found[1]) * 60 + int(found[2])
-
-
-def _format_minute(minute: int) -> str:
-    return f"{minute // 60:02d}:{minute % 60:02d}"
 
 
 def _parse_parameters(parameters: dict[str, str]) -> dict[str, Any]:

@@ -1,13 +1,11 @@
 """Validation of the documents in a folder of definitions: workflows, tasks, event handlers, webhooks, alerts, roles."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..ai import PERIODS, SCOPES
-from ..alerts import ALERT_KINDS, BUDGET, DAY_MINUTES, SPENT_PERCENT, QuietHours, find_rule_problem
-from ..cron import parse_zone
+from ..alerts import ALERT_KINDS, BUDGET, DAY_MINUTES, SPENT_PERCENT, find_rule_problem
 from ..definition import bodies_of, possible_keys, structure_of, structure_of_step, walk
 from ..document.fields import (
     ChoiceOf,
@@ -18,7 +16,6 @@ from ..document.fields import (
     ListOf,
     MapOf,
     ObjectOf,
-    ValueRefused,
     normalize_task,
     normalize_workflow,
     read_any,
@@ -30,7 +27,7 @@ from ..document.fields import (
     texts,
 )
 from ..document.reading import inputs_without_definitions, item_reference, layout_steps
-from ..errors import Invalid, ValidationError, ValidationFailed
+from ..errors import ValidationError, ValidationFailed
 from ..expressions import check_template, expression_roots
 from ..expressions.json_text import expression_texts, expression_texts_by_path
 from ..primitives import JsonValue
@@ -410,21 +407,8 @@ def read_webhook(document: dict[str, Any], *, has_secret: bool = False) -> tuple
     return read, place.validation_errors
 
 
-TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d)", re.ASCII)
 MAX_VIEW_NAME_LENGTH = 120
 MAX_CONDITIONS = 10
-
-
-def _read_time_of_day(value: JsonValue, place: DocumentPosition) -> str:
-    """Return a time such as 07:30.
-
-    Raises:
-        ValueRefused: when it is not a time of day.
-    """
-    found = TIME_OF_DAY.fullmatch(value) if isinstance(value, str) else None
-    if found is None or int(found[1]) > 23 or int(found[2]) > 59:
-        raise ValueRefused('must be a time of day in quotation marks, such as "22:00"')
-    return f"{int(found[1]):02d}:{found[2]}"
 
 
 QUEUE_LIMIT: FieldTable = (
@@ -436,11 +420,6 @@ QUEUE_LIMIT: FieldTable = (
 LIMIT_FIELDS = tuple(spec.name for spec in QUEUE_LIMIT if spec.name != "name")
 """The limits of a queue, which are fields of its task definition."""
 
-QUIET_HOURS: FieldTable = (
-    FieldSpec("from", _read_time_of_day),
-    FieldSpec("until", _read_time_of_day),
-    FieldSpec("zone", read_text, "UTC"),
-)
 BUDGET_REFERENCE: FieldTable = (
     FieldSpec("scope", ChoiceOf(*SCOPES)),
     FieldSpec("name", read_text, ""),
@@ -452,7 +431,6 @@ CONDITION: FieldTable = (
     FieldSpec("windowMinutes", IntegerOf(), 60),
     FieldSpec("repeatMinutes", IntegerOf(), 60),
     FieldSpec("targets", texts, list),
-    FieldSpec("quietHours", ObjectOf(QUIET_HOURS)),
     FieldSpec("budget", ObjectOf(BUDGET_REFERENCE)),
 )
 ALERT: FieldTable = (
@@ -508,8 +486,6 @@ def _check_condition(condition: Document, place: DocumentPosition) -> None:
         place.add_error(problem)
     if (budget := condition.get("budget")) is not None:
         _check_budget(condition["type"], budget, place.at("budget"))
-    if (hours := condition.get("quietHours")) is not None:
-        _check_quiet_hours(hours, place.at("quietHours"))
 
 
 def _check_budget(kind: str, budget: Document, place: DocumentPosition) -> None:
@@ -519,36 +495,6 @@ def _check_budget(kind: str, budget: Document, place: DocumentPosition) -> None:
     for name in ("scope", "period"):
         if not budget.get(name):
             place.at(name).add_missing(f"Missing {name} of the budget")
-
-
-def _check_quiet_hours(hours: Document, place: DocumentPosition) -> None:
-    _check_fields(hours, QUIET_HOURS, place)
-    for name in ("from", "until"):
-        if not hours.get(name):
-            place.at(name).add_missing(f'Missing {name}: a time of day such as "22:00"')
-    try:
-        parse_zone(hours["zone"])
-    except Invalid as refused:
-        place.at("zone").add_error(refused.message, hours["zone"])
-
-
-def quiet_hours_of(condition: Document) -> QuietHours | None:
-    """Return the quiet hours of a valid condition; None if it has none."""
-    hours = condition.get("quietHours")
-    return hours and QuietHours(_minutes(hours["from"]), _minutes(hours["until"]), hours["zone"])
-
-
-def quiet_hours_document(quiet: QuietHours | None) -> Document:
-    """Return quiet hours as the field of a condition; an empty document for none."""
-    if quiet is None:
-        return {}
-    times = (f"{minutes // 60:02d}:{minutes % 60:02d}" for minutes in (quiet.begins, quiet.ends))
-    return {"quietHours": dict(zip(("from", "until"), times, strict=True)) | {"zone": quiet.zone}}
-
-
-def _minutes(time: str) -> int:
-    hour, minute = time.split(":")
-    return (int(hour) * 60 + int(minute)) % DAY_MINUTES
 
 
 def read_role(document: Document) -> tuple[Document, list[ValidationError]]:

@@ -11,7 +11,7 @@ from ...access.models import AuditEntry
 from ...access.permissions import READ, RIGHT_BY_PERMISSION, SYSTEM_ROLES, TASK_DEF, UPDATE, WORKFLOW
 from ...alerts import commands as alerts
 from ...alerts.models import Alert, AlertTarget, SavedView
-from ...alerts.queries import rule_of, subject_of
+from ...alerts.queries import subject_of
 from ...bulk import selections
 from ...core.alerts import BUDGET
 from ...core.document.fields import normalize_task
@@ -19,8 +19,6 @@ from ...core.document.json_positions import KIND_NAMES, recognize_kind
 from ...core.errors import Forbidden, Invalid
 from ...core.validation.checks import (
     LIMIT_FIELDS,
-    quiet_hours_document,
-    quiet_hours_of,
     read_alert,
     read_queue_limit,
     read_role,
@@ -186,7 +184,6 @@ def _condition(alert: Alert) -> Document:
         "windowMinutes": alert.window_minutes,
         "repeatMinutes": alert.repeat_minutes,
         "targets": sorted(target.name for target in alert.targets.all()),
-        **quiet_hours_document(rule_of(alert).quiet),
         **({"budget": alert.budget} if alert.budget else {}),
     }
 
@@ -201,7 +198,6 @@ def _save_condition(view: SavedView, condition: Document, context: PlanContext) 
         condition["repeatMinutes"],
         context.by,
         targets=list(targets),
-        quiet=quiet_hours_of(condition),
         budget=condition.get("budget"),
         reason=context.reason,
     )

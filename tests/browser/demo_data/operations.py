@@ -9,7 +9,6 @@ from conductor_app.alerts import commands as alert_targets
 from conductor_app.alerts import commands as alerts
 from conductor_app.bulk import commands as bulk_commands
 from conductor_app.bulk import executor as bulk_executor
-from conductor_app.core.alerts import QuietHours
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.definitions.sources.commands import KINDS, apply_plan
 from conductor_app.definitions.sources.plan import SourceFolder, plan_source
@@ -152,11 +151,10 @@ def create_views_and_alerts(now: int) -> None:
     refused = {"definition": RETURN, "status": ["FAILED"]}
     with freeze_time_at(now - 4 * HOUR):
         view = alerts.save_view("Refunds that failed", refused, "olga", is_shared=True, is_tile=True)
-        quiet = QuietHours(22 * 60, 7 * 60, "Europe/Berlin")
         mailbox = alert_targets.create_target("email", "Returns team", {"addresses": "returns@example.com"}, "olga")
         slack = {"url": "https://hooks.slack.com/services/T0/B0/x"}
         channel = alert_targets.create_target("slack", "#returns", slack, "olga")
-        alerts.save_alert(view, "count", 3, 60, 120, "olga", targets=[mailbox.pk, channel.pk], quiet=quiet)
+        alerts.save_alert(view, "count", 3, 60, 120, "olga", targets=[mailbox.pk, channel.pk])
         alerts.save_view(
             "Expensive returns", {"definition": RETURN, "inside": "input.expensive=yes"}, "otto", is_shared=True
         )
