@@ -6,11 +6,13 @@ A slice registers what alerts can measure besides the runs of a view, such as bu
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ..access.permissions import WORKFLOW_DEF
+from ..access.visibility import visible_names
 from ..bulk import selections
 from ..core.alerts import AGE, BUDGET, SHARE, AlertRule, find_alert_times, measure_at
 from ..core.errors import Invalid
@@ -92,6 +94,7 @@ def registered_subjects() -> Mapping[str, AlertSubject]:
     return _subjects.value
 
 
+VIEW_PERMISSION = "conductor.view_run"
 BACK_MS = 7 * DAY
 MAX_CHECKS = 50_000
 FAILED_STATUSES = ("FAILED", "TIMED_OUT")
@@ -259,5 +262,18 @@ def kind_label(kind: str) -> str:
 
 
 def visible_views(request: HttpRequest) -> QuerySet[SavedView]:
-    """Return the views that the user may see: their own and shared ones."""
-    return SavedView.objects.filter(Q(owner=request.user.get_username()) | Q(is_shared=True)).order_by("name", "pk")
+    """Return the views that the user may see: their own and shared ones.
+
+    To those who see some runs only, a view is shared if it selects the runs of one workflow that they see: its name and
+    its other filters are texts of people.
+    """
+    shared = SavedView.objects.filter(is_shared=True)
+    if not request.user.has_perm(VIEW_PERMISSION):
+        shared = SavedView.objects.filter(pk__in=[view.pk for view in shared if is_of_visible_workflow(view)])
+    return (SavedView.objects.filter(owner=request.user.get_username()) | shared).order_by("name", "pk")
+
+
+def is_of_visible_workflow(view: SavedView) -> bool:
+    """Return True if a view selects the runs of one workflow that the current actor may see."""
+    definition = view.selection.get("definition")
+    return isinstance(definition, str) and bool(visible_names(WORKFLOW_DEF, [definition]))

@@ -18,12 +18,13 @@ from django.utils.translation import gettext_lazy
 
 from ...core.errors import Conflict, RequestRefused
 from ...web.badges import relative_time
-from ...web.pages import ReadOnlyAdmin, show_refusal
+from ...web.pages import GrantedRowsAdmin, ReadOnlyAdmin, show_refusal
 from ..audit import require_free_application_name
 from ..commands import applications, users
 from ..commands.users import Subject
 from ..models import AccessKey, Application, Grant
 from ..permissions import ACCESSES, ADMIN, GRANTABLE_TARGET_TYPES
+from ..visibility import may
 
 
 class KeyForm(forms.Form):
@@ -131,7 +132,7 @@ class ApplicationForm(forms.ModelForm):
         return name
 
 
-class ApplicationAdmin(ReadOnlyAdmin):
+class ApplicationAdmin(GrantedRowsAdmin):
     """Programs that use the API. Their keys have their own page; their roles are the groups of their user."""
 
     form = ApplicationForm
@@ -143,8 +144,12 @@ class ApplicationAdmin(ReadOnlyAdmin):
     search_help_text = gettext_lazy("Part of a name or id")
 
     has_add_permission = admin.ModelAdmin.has_add_permission
-    has_change_permission = admin.ModelAdmin.has_change_permission
-    has_delete_permission = admin.ModelAdmin.has_delete_permission
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may(request.user, "conductor.change_application", obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may(request.user, "conductor.delete_application", obj)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Application]:
         return super().get_queryset(request).prefetch_related("user__groups", "keys")

@@ -22,7 +22,7 @@ from ...utils.formatting import DAY, HOUR
 from ...web.badges import machine_time, relative_time
 from ...web.documents import CsvBuffer, escape_formula
 from ...web.links import event_address, failure_group_address, queue_address, run_address, task_group_address
-from ...web.pages import BoundedChangeList, ReadOnlyAdmin
+from ...web.pages import BoundedChangeList, GrantedRowsAdmin
 from ..audit import application_owners, other_facts, value_changes
 from ..models import AuditEntry
 
@@ -164,8 +164,8 @@ class AuditList(BoundedChangeList):
             entry.made_by = made_by.get(entry.actor, "")
 
 
-class AuditAdmin(ReadOnlyAdmin):
-    """Every action of a user or a client."""
+class AuditAdmin(GrantedRowsAdmin):
+    """Every action of a user or a client. Users with grants see own actions, and those on the objects that they see."""
 
     list_display = ("when", "actor_text", "action_text", "object_text", "changes", "reason")
     list_display_links = None

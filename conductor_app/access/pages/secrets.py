@@ -16,9 +16,10 @@ from django.views.decorators.debug import sensitive_post_parameters
 from ...core.errors import RequestRefused
 from ...utils.formatting import LazyText
 from ...web.badges import relative_time
-from ...web.pages import ReadOnlyAdmin
+from ...web.pages import GrantedRowsAdmin, require_permission
 from ..commands import secrets
 from ..models import Secret, Variable
+from ..visibility import may
 
 
 class WriteOnlyTextarea(forms.Textarea):
@@ -68,7 +69,7 @@ class VariableForm(forms.Form):
 
 
 @method_decorator(sensitive_post_parameters("value"), name="add_view")
-class NamedValueAdmin(ReadOnlyAdmin):
+class NamedValueAdmin(GrantedRowsAdmin):
     """Shared parts of both admins: a list, a form that saves, and a button that deletes."""
 
     ordering = ("name",)
@@ -111,8 +112,9 @@ class NamedValueAdmin(ReadOnlyAdmin):
         Raises:
             PermissionDenied: when the user may not delete values, or the request is not a POST.
         """
-        if not request.user.has_perm(f"conductor.delete_{self.opts.model_name}") or request.method != "POST":
+        if request.method != "POST":
             raise PermissionDenied
+        require_permission(request, f"conductor.delete_{self.opts.model_name}", self.model(name=name))
         try:
             self.delete_value(name, request.user.get_username())
         except RequestRefused as refused:
@@ -129,13 +131,18 @@ class NamedValueAdmin(ReadOnlyAdmin):
         if row is None or not self.has_view_permission(request, row):
             raise PermissionDenied
         context = {**self.admin_site.each_context(request), "title": row.name, "opts": self.opts, "row": row}
-        may = {verb: request.user.has_perm(f"conductor.{verb}_{self.opts.model_name}") for verb in ("add", "delete")}
+        permitted = {
+            "add": self.has_add_permission(request),
+            "delete": may(request.user, f"conductor.delete_{self.opts.model_name}", row),
+        }
         facts: list[tuple[str, str]] = [(_("created"), self.created(row)), (_("updated"), self.updated(row))]
         tags = ", ".join(f"{tag['key']}:{tag['value']}" for tag in row.tags)
         facts += [(_("updated by"), row.updated_by), (_("tags"), tags)]
         delete_url = reverse(f"admin:{self.opts.model_name}_delete", args=[row.name])
         return TemplateResponse(
-            request, "ops/web/named_values.html", {**context, "may": may, "facts": facts, "delete_url": delete_url}
+            request,
+            "ops/web/named_values.html",
+            {**context, "may": permitted, "facts": facts, "delete_url": delete_url},
         )
 
     def _redirect_to_list(self, request: HttpRequest, message: str) -> HttpResponse:

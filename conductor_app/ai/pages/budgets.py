@@ -12,10 +12,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.permissions import INTEGRATION_PROVIDER, WORKFLOW_DEF
+from ...access.visibility import visible_names
 from ...alerts.commands import save_alert, save_view
 from ...alerts.models import Alert, AlertTarget, SavedView
 from ...alerts.queries import kind_label
-from ...core.ai import ALL, PERIODS, RUN, SCOPES
+from ...core.ai import ALL, DEFINITION, INTEGRATION, MODEL, PERIODS, RUN, SCOPES
 from ...core.alerts import BUDGET, DAY_MINUTES, SPENT_PERCENT
 from ...core.errors import Invalid, RequestRefused
 from ...settings import conf
@@ -26,7 +28,7 @@ from ...web.pages import Page, require_permission, show_refusal
 from ..budget_alerts import describe_budget, find_reference, reference_of
 from ..commands import budgets
 from ..commands.budgets import BudgetLimits, delete_budget, save_budget
-from ..models import BudgetHold
+from ..models import BudgetHold, ModelBudget
 from ..queries.budgets import (
     MILLION,
     PERIOD_LABELS,
@@ -87,9 +89,12 @@ class BudgetsPage(Page):
 
     name, title, template = "budgets", gettext_lazy("Budgets"), "ops/ai/budgets.html"
     permission = "conductor.view_modelbudget"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         states = budget_states(clock.now())
+        if not (sees_all := request.user.has_perm(self.permission)):
+            states = [state for state in states if _is_visible(state.budget)]
         edited = next((each for each in states if str(each.budget.pk) == request.GET.get("edit")), None)
         return {
             "lines": [_line(state) for state in states],
@@ -102,7 +107,7 @@ class BudgetsPage(Page):
             "may_act": request.user.has_perm(BUDGET_PERMISSION),
             "may_alert": request.user.has_perm(ALERT_PERMISSION),
             "alert_budgets": [(state.budget.pk, describe_budget(reference_of(state.budget))) for state in states],
-            **alert_context(request.user.get_username()),
+            **(alert_context(request.user.get_username()) if sees_all else {}),
             "permission": BUDGET_PERMISSION,
         }
 
@@ -138,6 +143,14 @@ class BudgetsPage(Page):
             return HttpResponseRedirect(reverse("admin:budgets"))
         messages.success(request, _("Alert created. The back-test of the last seven days is below."))
         return HttpResponseRedirect(f"{reverse('admin:view', args=[alert.view_id])}?try={alert.pk}")
+
+
+def _is_visible(budget: ModelBudget) -> bool:
+    """Return True if the current actor may see the workflow or the integration of a budget."""
+    if budget.scope in (DEFINITION, RUN):
+        return bool(visible_names(WORKFLOW_DEF, [budget.name]))
+    integration = budget.name.partition(":")[0]
+    return budget.scope in (INTEGRATION, MODEL) and bool(visible_names(INTEGRATION_PROVIDER, [integration]))
 
 
 def _line(state: BudgetState) -> dict[str, Any]:

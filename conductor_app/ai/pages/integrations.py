@@ -16,6 +16,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 
+from ...access.permissions import PROMPT
+from ...access.visibility import may, shown_to, visible_names
 from ...core.ai import AI_MODEL, INTEGRATION_KINDS, MCP, VECTOR_DB, IntegrationField, displayed_configuration
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...core.masking import REDACTED
@@ -234,16 +236,17 @@ class IntegrationsPage(Page):
 
     name, title, permission = "integrations", gettext_lazy("Integrations"), VIEW_PERMISSION
     template = "ops/ai/integrations.html"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        rows = list(list_integrations()[: MAX_LISTED + 1])
+        rows = list(shown_to(request.user, VIEW_PERMISSION, list_integrations())[: MAX_LISTED + 1])
         counts = count_models(row.name for row in rows[:MAX_LISTED])
-        stored = {row.name for row in rows}
+        stored, sees_all = {row.name for row in rows}, request.user.has_perm(VIEW_PERMISSION)
         return {
             "rows": [(row, kind_label(row.kind), counts.get(row.name, 0)) for row in rows[:MAX_LISTED]],
             "is_cut": len(rows) > MAX_LISTED,
             "most": MAX_LISTED,
-            "of_environment": sorted(environment_integrations().keys() - stored),
+            "of_environment": sorted(environment_integrations().keys() - stored) if sees_all else (),
             "categories": _kinds_by_category(),
             "may_add": request.user.has_perm(ADD_PERMISSION),
         }
@@ -276,20 +279,21 @@ class IntegrationPage(ObjectPage):
     """Page of one integration: its settings, its models, and the test of its connection."""
 
     name, permission, template = "integration", VIEW_PERMISSION, "ops/ai/integration.html"
+    shows_granted_rows = True
     route = "integrations/of/<path:integration>/"
 
     def get_context(self, request: HttpRequest, integration: str) -> dict[str, Any]:
-        row = find_integration(integration)
+        row = _find_integration(request, integration)
         return self._page_context(request, row, IntegrationForm(row.kind, row=row))
 
     @method_decorator(sensitive_post_parameters())
     def handle_post(self, request: HttpRequest, integration: str) -> HttpResponse | dict[str, Any]:
-        row, act = find_integration(integration), request.POST.get("do", "save")
+        row, act = _find_integration(request, integration), request.POST.get("do", "save")
         if act == "test":
             return self._test(request, row)
         if act == "delete":
             return _delete(request, row)
-        require_permission(request, CHANGE_PERMISSION)
+        require_permission(request, CHANGE_PERMISSION, row)
         if act == "add_model":
             return self._add_model(request, row)
         form = IntegrationForm(row.kind, request.POST, row)
@@ -298,7 +302,7 @@ class IntegrationPage(ObjectPage):
         return self._page_context(request, row, form)
 
     def _test(self, request: HttpRequest, row: Integration) -> dict[str, Any]:
-        require_permission(request, EXECUTE_PERMISSION)
+        require_permission(request, EXECUTE_PERMISSION, row)
         try:
             outcome, is_success = check_connection(row.name, request.user.get_username()), True
         except RequestRefused as refused:
@@ -329,9 +333,9 @@ class IntegrationPage(ObjectPage):
             "model_form": model_form or ModelForm(),
             "has_models": row.category == AI_MODEL,
             "models": [(model, price_text(model.input_price), price_text(model.output_price)) for model in models],
-            "may_change": request.user.has_perm(CHANGE_PERMISSION),
-            "may_delete": request.user.has_perm(DELETE_PERMISSION),
-            "may_execute": request.user.has_perm(EXECUTE_PERMISSION),
+            "may_change": may(request.user, CHANGE_PERMISSION, row),
+            "may_delete": may(request.user, DELETE_PERMISSION, row),
+            "may_execute": may(request.user, EXECUTE_PERMISSION, row),
             "required": CHANGE_PERMISSION,
         }
 
@@ -340,15 +344,16 @@ class IntegrationModelPage(ObjectPage):
     """Page of one model: its prices and its token limit."""
 
     name, permission, template = "integration_model", VIEW_PERMISSION, "ops/ai/model.html"
+    shows_granted_rows = True
     route = "integrations/models/<int:model_id>/"
 
     def get_context(self, request: HttpRequest, model_id: int) -> dict[str, Any]:
-        row = _find_model(model_id)
+        row = _find_model(request, model_id)
         return self._page_context(request, row, ModelForm(row=row))
 
     def handle_post(self, request: HttpRequest, model_id: int) -> HttpResponse | dict[str, Any]:
-        row = _find_model(model_id)
-        require_permission(request, CHANGE_PERMISSION)
+        row = _find_model(request, model_id)
+        require_permission(request, CHANGE_PERMISSION, _integration_of(row))
         address = f"{reverse('admin:integration', args=[row.integration])}#models"
         if request.POST.get("do") == "delete":
             reason = request.POST.get("reason", "").strip()[:500]
@@ -367,7 +372,7 @@ class IntegrationModelPage(ObjectPage):
             "row": row,
             "form": form,
             "usage_address": reverse("admin:model_usage", query={"integration": row.integration, "model": row.name}),
-            "may_change": request.user.has_perm(CHANGE_PERMISSION),
+            "may_change": may(request.user, CHANGE_PERMISSION, _integration_of(row)),
             "required": CHANGE_PERMISSION,
         }
 
@@ -425,9 +430,21 @@ def _known_kind(kind: str) -> str:
     return kind
 
 
-def _find_model(model_id: int) -> IntegrationModel:
+def _find_integration(request: HttpRequest, name: str) -> Integration:
+    row = find_integration(name)
+    if not may(request.user, VIEW_PERMISSION, row):
+        raise NotFound(f"There is no integration named {name[:300]}.")
+    return row
+
+
+def _integration_of(model: IntegrationModel) -> Integration:
+    """Return the integration of a model, with its name only: it decides about the permissions on the model."""
+    return Integration(name=model.integration)
+
+
+def _find_model(request: HttpRequest, model_id: int) -> IntegrationModel:
     row = IntegrationModel.objects.filter(pk=min(model_id, 2**62)).first()
-    if row is None:
+    if row is None or not may(request.user, VIEW_PERMISSION, _integration_of(row)):
         raise NotFound(_("No such model. It may have been deleted."))
     return row
 
@@ -466,7 +483,7 @@ def _add_errors(form: forms.Form, refused: RequestRefused) -> None:
 
 
 def _delete(request: HttpRequest, row: Integration) -> HttpResponse:
-    require_permission(request, DELETE_PERMISSION)
+    require_permission(request, DELETE_PERMISSION, row)
     try:
         reason = request.POST.get("reason", "").strip()[:500]
         bound = delete_integration(row.name, request.user.get_username(), reason)
@@ -478,8 +495,8 @@ def _delete(request: HttpRequest, row: Integration) -> HttpResponse:
 
 
 def _warn_of_bindings(request: HttpRequest, prompts: list[str]) -> None:
-    """Name the prompts that were bound to nothing else than what is deleted."""
-    if prompts:
+    """Name the prompts that were bound to nothing else than what is deleted, as far as the user may see them."""
+    if prompts := visible_names(PROMPT, prompts):
         names = ", ".join(prompts[:10]) + (", …" if len(prompts) > 10 else "")
         messages.warning(
             request,

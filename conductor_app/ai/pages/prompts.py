@@ -5,18 +5,21 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.permissions import INTEGRATION_PROVIDER
+from ...access.visibility import may, shown_to, visible_names
 from ...core.ai import MAX_NAME_LENGTH, permits_model
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...utils.differences import diff_hunks
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands.integrations import model_settings
 from ..commands.prompts import PromptTrial, delete_prompt, prompt_text, save_prompt, try_prompt
-from ..models import Prompt
+from ..models import Integration, Prompt
 from ..queries.usage import enabled_models, newest_prompts, versions_of
 from .integrations import EXECUTE_PERMISSION
 
@@ -116,9 +119,10 @@ class PromptsPage(Page):
 
     name, title, permission = "prompts", gettext_lazy("Prompts"), VIEW_PERMISSION
     template = "ops/ai/prompts.html"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        rows = list(newest_prompts()[: MAX_LISTED + 1])
+        rows = list(shown_to(request.user, VIEW_PERMISSION, newest_prompts())[: MAX_LISTED + 1])
         return {
             "rows": rows[:MAX_LISTED],
             "is_cut": len(rows) > MAX_LISTED,
@@ -152,19 +156,20 @@ class PromptPage(ObjectPage):
 
     name, permission, route = "prompt", VIEW_PERMISSION, "prompts/<int:prompt_id>/"
     template = "ops/ai/prompt.html"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest, prompt_id: int) -> dict[str, Any]:
-        row = _find_prompt(prompt_id)
+        row = _find_prompt(request, prompt_id)
         return self._page_context(request, row, PromptForm(row=row))
 
     def handle_post(self, request: HttpRequest, prompt_id: int) -> HttpResponse | dict[str, Any]:
-        row, act = _find_prompt(prompt_id), request.POST.get("do", "save")
+        row, act = _find_prompt(request, prompt_id), request.POST.get("do", "save")
         if act == "try":
             return self._try(request, row)
         if act == "delete":
             return _delete(request, row)
         is_new = act == "new_version"
-        require_permission(request, ADD_PERMISSION if is_new else CHANGE_PERMISSION)
+        require_permission(request, ADD_PERMISSION if is_new else CHANGE_PERMISSION, row)
         form = PromptForm(request.POST, row)
         if form.is_valid():
             saved = _save(request, form, row.name, **({"new_version": True} if is_new else {"version": row.version}))
@@ -173,11 +178,13 @@ class PromptPage(ObjectPage):
         return self._page_context(request, row, form)
 
     def _try(self, request: HttpRequest, row: Prompt) -> dict[str, Any]:
-        require_permission(request, EXECUTE_PERMISSION)
-        form, reply = TrialForm(row, enabled_models(), request.POST), None
+        if not may(request.user, EXECUTE_PERMISSION):
+            raise PermissionDenied(EXECUTE_PERMISSION)
+        form, reply = TrialForm(row, _models_for_trials(request), request.POST), None
         if form.is_valid():
+            integration, model = form.cleaned_data["model"]
+            require_permission(request, EXECUTE_PERMISSION, Integration(name=integration))
             try:
-                integration, model = form.cleaned_data["model"]
                 template = prompt_text(row.name, row.version, integration, model) or row.template
                 trial = PromptTrial(template, form.values(), model_settings(integration, model), name=row.name)
                 reply = try_prompt(trial, request.user.get_username())
@@ -189,16 +196,16 @@ class PromptPage(ObjectPage):
         self, request: HttpRequest, row: Prompt, form: PromptForm, trial: TrialForm | None = None
     ) -> dict[str, Any]:
         versions = list(versions_of(row.name).only("pk", "version", "name", "template")[:MAX_VERSIONS])
-        may_execute = request.user.has_perm(EXECUTE_PERMISSION)
+        may_try = may(request.user, EXECUTE_PERMISSION)
         return {
             "title": row.name,
             "row": row,
             "form": form,
             "versions": versions,
-            "trial": trial or (TrialForm(row, enabled_models()) if may_execute else None),
-            "may_add": request.user.has_perm(ADD_PERMISSION),
-            "may_change": request.user.has_perm(CHANGE_PERMISSION),
-            "may_delete": request.user.has_perm(DELETE_PERMISSION),
+            "trial": trial or (TrialForm(row, _models_for_trials(request)) if may_try else None),
+            "may_add": may(request.user, ADD_PERMISSION, row),
+            "may_change": may(request.user, CHANGE_PERMISSION, row),
+            "may_delete": may(request.user, DELETE_PERMISSION, row),
             "required": CHANGE_PERMISSION,
             **_comparison(request, row, versions),
         }
@@ -215,9 +222,18 @@ def _comparison(request: HttpRequest, row: Prompt, versions: list[Prompt]) -> di
     return {"others": others, "other": other, "hunks": diff_hunks(other.template, row.template)}
 
 
-def _find_prompt(prompt_id: int) -> Prompt:
+def _models_for_trials(request: HttpRequest) -> list[str]:
+    """Return the enabled models that the user may see."""
+    names = enabled_models()
+    if request.user.has_perm(EXECUTE_PERMISSION):
+        return names
+    integrations = set(visible_names(INTEGRATION_PROVIDER, {name.partition(":")[0] for name in names}))
+    return [name for name in names if name.partition(":")[0] in integrations]
+
+
+def _find_prompt(request: HttpRequest, prompt_id: int) -> Prompt:
     row = Prompt.objects.filter(pk=min(prompt_id, 2**62)).first()
-    if row is None:
+    if row is None or not may(request.user, VIEW_PERMISSION, row):
         raise NotFound(_("No such prompt. It may have been deleted."))
     return row
 
@@ -240,7 +256,7 @@ def _save(request: HttpRequest, form: PromptForm, name: str, **fields: Any) -> P
 
 
 def _delete(request: HttpRequest, row: Prompt) -> HttpResponse:
-    require_permission(request, DELETE_PERMISSION)
+    require_permission(request, DELETE_PERMISSION, row)
     try:
         reason = request.POST.get("reason", "").strip()[:500]
         delete_prompt(row.name, row.version, request.user.get_username(), reason)

@@ -12,6 +12,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ...access.permissions import INTEGRATION_PROVIDER
+from ...access.visibility import visible_names, visible_run_names
 from ...core.definition import structure_of
 from ...core.errors import RequestRefused
 from ...definitions.pages.workflows import register_model_use
@@ -72,12 +74,14 @@ class UsagePage(Page):
 
     name, title, template = "model_usage", gettext_lazy("Usage"), "ops/ai/usage.html"
     permission = USAGE_PERMISSION
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now, chosen = clock.now(), chosen_range(request, DAY_RANGE)
         time_range = TimeRange.aligned(chosen, now)
         filters = {name: request.GET.get(name, "")[:320] for name in FILTERS}
-        report = usage_report(time_range, filters)
+        definitions = None if request.user.has_perm(USAGE_PERMISSION) else visible_run_names()
+        report = usage_report(time_range, filters, definitions)
         shown = request.GET.get("show", "")
         measure = shown if shown in CHART_LABELS else "cost" if report.total.cost else "tokens"
         states = budget_states(now) if request.user.has_perm("conductor.view_modelbudget") else []
@@ -101,9 +105,13 @@ class VectorIndexesPage(Page):
 
     name, title, template = "vector_indexes", gettext_lazy("Vector indexes"), "ops/ai/vector_indexes.html"
     permission = "conductor.view_vectordocument"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         indexes = list_indexes()
+        if not request.user.has_perm(self.permission):
+            databases = visible_names(INTEGRATION_PROVIDER, {each.database for each in indexes})
+            indexes = [each for each in indexes if each.database in databases]
         return {
             "indexes": indexes,
             "is_cut": len(indexes) == MAX_INDEXES,

@@ -1,6 +1,6 @@
 """Queries about integrations, prompts, calls of models, and what the calls use over time."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,12 +147,18 @@ class UsageReport:
         return UsageSums(**{name: sum(getattr(each, name) for each in self.bars) for name in SUMS})
 
 
-def usage_report(time_range: TimeRange, filters: Mapping[str, str]) -> UsageReport:
+def usage_report(
+    time_range: TimeRange, filters: Mapping[str, str], definitions: Collection[str] | None = None
+) -> UsageReport:
     """Return the usage in a range. `filters`: values of the columns FILTERS. Runs five queries.
+
+    `definitions`: the workflows whose calls count; None for all calls, also those outside of runs.
 
     The range of an hour is read from the calls, the others from the sums per hour.
     """
-    given = {name: value for name, value in filters.items() if name in FILTERS and value}
+    given: dict[str, Any] = {name: value for name, value in filters.items() if name in FILTERS and value}
+    if definitions is not None:
+        given["definition__in"] = definitions
     runs, is_cut = _runs(time_range, given)
     return UsageReport(
         _bars(time_range, given),
@@ -176,19 +182,19 @@ def usage_of_definition(name: str, since: int) -> UsageSums:
     return UsageSums(**_read_sums(rows.aggregate(**_sums_of_hours())))
 
 
-def _bars(time_range: TimeRange, filters: Mapping[str, str]) -> list[UsageSums]:
+def _bars(time_range: TimeRange, filters: Mapping[str, Any]) -> list[UsageSums]:
     rows, moment, sums = _source(time_range, filters)
     place = (F(moment) - time_range.since) / time_range.step
     found = {row.pop("place"): row for row in rows.annotate(place=place).order_by().values("place").annotate(**sums)}
     return [UsageSums(**_read_sums(found.get(number, {}))) for number in range(time_range.count)]
 
 
-def _table(time_range: TimeRange, filters: Mapping[str, str], *columns: str) -> list[UsageRow]:
+def _table(time_range: TimeRange, filters: Mapping[str, Any], *columns: str) -> list[UsageRow]:
     rows, _moment, sums = _source(time_range, filters)
     return _top_rows(rows, sums, columns)
 
 
-def _runs(time_range: TimeRange, filters: Mapping[str, str]) -> tuple[list[UsageRow], bool]:
+def _runs(time_range: TimeRange, filters: Mapping[str, Any]) -> tuple[list[UsageRow], bool]:
     """Return the runs that have used most, and whether only the newest calls were counted."""
     in_range = ModelCall.objects.filter(started_at__gte=time_range.since, started_at__lt=time_range.until, **filters)
     in_range = in_range.exclude(run_id="")
@@ -204,7 +210,7 @@ def _top_rows(rows: QuerySet[Any], sums: Mapping[str, Any], columns: Sequence[st
     return [UsageRow(tuple(row[column] for column in columns), UsageSums(**_read_sums(row))) for row in top]
 
 
-def _source(time_range: TimeRange, filters: Mapping[str, str]) -> tuple[QuerySet[Any], str, dict[str, Any]]:
+def _source(time_range: TimeRange, filters: Mapping[str, Any]) -> tuple[QuerySet[Any], str, dict[str, Any]]:
     """Return the rows of a range, the column of their time, and the sums over them."""
     if time_range.name == HOUR_RANGE:
         calls = ModelCall.objects.filter(started_at__gte=time_range.since, started_at__lt=time_range.until, **filters)

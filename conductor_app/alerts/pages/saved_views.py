@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...access.authentication import server_address
+from ...access.visibility import visible
 from ...bulk import selections
 from ...bulk.pages.operations import parse_selection
 from ...bulk.selections import to_query
@@ -27,7 +28,17 @@ from ...web.forms import parse_number
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from .. import commands
 from ..models import Alert, AlertFiring, AlertTarget, SavedView
-from ..queries import BackTest, back_test, kind_label, registered_subjects, rule_of, subject_of, visible_views
+from ..queries import (
+    VIEW_PERMISSION,
+    BackTest,
+    back_test,
+    is_of_visible_workflow,
+    kind_label,
+    registered_subjects,
+    rule_of,
+    subject_of,
+    visible_views,
+)
 from .targets import delivery_pill
 
 PERMISSION = "conductor.change_run"
@@ -55,8 +66,9 @@ class ViewsPage(Page):
         "views",
         gettext_lazy("Saved views"),
         "ops/alerts/views.html",
-        "conductor.view_run",
+        VIEW_PERMISSION,
     )
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         views = list(visible_views(request).prefetch_related("alerts"))
@@ -110,14 +122,17 @@ class ViewsPage(Page):
 class ViewPage(ObjectPage):
     """Page of one view and its alerts."""
 
-    name, template, permission = "view", "ops/alerts/view.html", "conductor.view_run"
+    name, template, permission = "view", "ops/alerts/view.html", VIEW_PERMISSION
     route = "views/<int:view_id>/"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest, view_id: int) -> dict[str, Any]:
         view, now = _find_view(request, view_id), clock.now()
-        alerts = list(view.alerts.prefetch_related("targets").order_by("pk")[:10])
+        rows = view.alerts.prefetch_related("targets").order_by("pk")[:10]
+        alerts = [alert for alert in rows if _is_visible(request, alert)]
         firings = AlertFiring.objects.filter(alert__in=alerts).order_by("-at", "-pk")[:MAX_FIRINGS]
         may_act = request.user.has_perm(PERMISSION)
+        targets = AlertTarget.objects.only("name", "kind") if may_act else ()
         tried = next((alert for alert in alerts if str(alert.pk) == request.GET.get("try")), None)
         return {
             "title": view.name,
@@ -136,7 +151,7 @@ class ViewPage(ObjectPage):
             **_choices_of_kinds(request),
             "alerts": [(alert, _alert_sentence(alert)) for alert in alerts],
             "firings": [(firing, kind_label(firing.channel), delivery_pill(firing)) for firing in firings],
-            "targets": [(row, kind_label(row.kind)) for row in AlertTarget.objects.only("name", "kind")],
+            "targets": [(row, kind_label(row.kind)) for row in targets],
             "tested_alert": tried,
             **(_back_test_context(tried, now) if tried else {}),
             "is_own": view.owner == request.user.get_username(),
@@ -175,7 +190,8 @@ class ViewPage(ObjectPage):
 class AlertPage(ObjectPage):
     """Target of the link in an alert's mail. Shows the runs of the alert that the user may see."""
 
-    name, permission, route = "alert", "conductor.view_run", "alerts/<int:alert_id>/"
+    name, permission, route = "alert", VIEW_PERMISSION, "alerts/<int:alert_id>/"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest, alert_id: int) -> Any:
         """Redirect to the list of the alert's runs, or to the budgets.
@@ -184,7 +200,7 @@ class AlertPage(ObjectPage):
             NotFound: when the alert no longer exists.
         """
         alert = Alert.objects.select_related("view").filter(pk=min(alert_id, 2**62)).first()
-        if alert is None:
+        if alert is None or not _is_visible(request, alert):
             raise NotFound(_("This alert no longer exists."))
         if alert.kind == BUDGET:
             return HttpResponseRedirect(reverse(f"admin:{subject_of(alert.kind).page}"))
@@ -194,7 +210,8 @@ class AlertPage(ObjectPage):
 class TilesPage(Page):
     """Fragment of the overview with the views that are tiles, each with its count."""
 
-    name, permission, title = "view_tiles", "conductor.view_run", gettext_lazy("Saved views")
+    name, permission, title = "view_tiles", VIEW_PERMISSION, gettext_lazy("Saved views")
+    shows_granted_rows = True
     template, live_template = "ops/monitoring/tiles_page.html", "ops/monitoring/tiles.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
@@ -255,7 +272,7 @@ def api_address(request: HttpRequest, selection: Mapping[str, Any]) -> str:
 def _tile_context(view: SavedView) -> dict[str, Any]:
     """Return the count of a view. A view with an invalid selection has no count and does not affect the others."""
     try:
-        count, is_capped = keyset_pages.count_rows(selections.selected_runs(view.selection))
+        count, is_capped = keyset_pages.count_rows(visible(selections.selected_runs(view.selection)))
     except Invalid:
         count, is_capped = None, False
     return {"view": view, "count": count, "is_capped": is_capped, "address": list_address(view.selection)}
@@ -337,6 +354,11 @@ def _find_view(request: HttpRequest, view_id: int) -> SavedView:
     if view is None:
         raise NotFound(_("No such view, or it is not shared."))
     return view
+
+
+def _is_visible(request: HttpRequest, alert: Alert) -> bool:
+    """Return True if the user may see an alert. It counts all runs of its view: the user must see these."""
+    return request.user.has_perm(VIEW_PERMISSION) or (alert.kind != BUDGET and is_of_visible_workflow(alert.view))
 
 
 def _parse_number(text: str) -> int:
