@@ -183,3 +183,31 @@ def test_people_read_no_secret_back_whatever_their_role(kept, admin_client, sett
     assert "People cannot read the value of a secret" in refused.json()["message"]
     assert VALUE not in refused.content.decode()
     assert program.get("/secrets/DB").content.decode() == VALUE
+
+
+@pytest.mark.parametrize("address", ["/api/tasks/poll/pay", "/api/tasks/poll/batch/pay?timeout=0"])
+def test_people_receive_no_tasks_whatever_their_role(kept, admin_client, settings, address):
+    kept.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
+    kept.start()
+    settings.CONDUCTOR_API_ACCESS = "token"
+    program = api_client_of(create_application("vault", "ADMIN"))
+
+    refused = admin_client.get(address)
+
+    assert refused.status_code == 403
+    assert "People cannot poll for tasks" in refused.json()["message"]
+    [task] = program.poll("pay")
+    assert task["inputData"] == {"key": VALUE}
+
+
+def test_a_person_who_reports_a_result_receives_no_other_task(kept, admin_client, settings):
+    kept.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
+    kept.start()
+    [task] = kept.poll("pay")
+    kept.start()
+    settings.CONDUCTOR_API_ACCESS = "token"
+    report = {"taskId": task["taskId"], "workflowInstanceId": task["workflowInstanceId"], "status": "COMPLETED"}
+
+    reply = admin_client.post("/api/tasks/update-v2", report, content_type="application/json")
+
+    assert (reply.status_code, reply.content) == (204, b"")

@@ -253,8 +253,9 @@ class TaskUpdatesWithNext(WorkerView):
         result, actor = parse_task_result(read_report(request)), request.actor
 
         def may_claim(queue: str, domain: str) -> bool:
-            # A caller who reports as operator of the workflow is no worker of the queue.
-            return is_allowed(actor, WORKER_RIGHTS, task_target(queue, domain, "", "", ""))
+            # A person, or a caller who reports as operator of the workflow, is no worker of the queue.
+            target = task_target(queue, domain, "", "", "")
+            return not actor.is_person and is_allowed(actor, WORKER_RIGHTS, target)
 
         claim = NextClaim(result.attempt_id, result.worker, may_claim, waiting_client(request))
         steps = claim.begin_after(lambda: report_result(result, actor, claim))

@@ -255,10 +255,16 @@ class RequiresDefinitionAccess:
 
 
 class RequiresPollAccess:
-    """EXECUTE on the task type; in a domain, on the domain as well does."""
+    """EXECUTE on the task type; in a domain, on the domain as well does. People do not poll: tasks have secrets."""
 
     def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
         """Raise Forbidden where the actor may not."""
+        if request.actor.is_person:
+            raise Forbidden(
+                "People cannot poll for tasks, whatever their role, because a worker receives the secrets of its "
+                "tasks. An application with the permission can.",
+                code="FORBIDDEN",
+            )
         permissions = request.actor.permissions
         if not permissions.allows_all((EXECUTE, TASK_DEF)):
             found = polled_queue(request, url_kwargs)
@@ -266,7 +272,7 @@ class RequiresPollAccess:
 
     def describe(self) -> str:
         """Return the requirement as a phrase for the documentation."""
-        return "EXECUTE on TASK_DEF, or for a poll in a domain on DOMAIN"
+        return "EXECUTE on TASK_DEF, or for a poll in a domain on DOMAIN; for applications only"
 
 
 class RequiresStartAccess:
