@@ -81,11 +81,13 @@ class UserProfile(models.Model):
     """Additional columns of a Django user.
 
     `link_until`: until then, in epoch milliseconds, the first single sign-on with its name gets the account.
+    `is_invited`: the person may sign in by single sign-on without a group, because an administrator gave it grants.
     """
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="profile")
     contact = DocumentField(default=dict)
     link_until = MomentField(null=True)
+    is_invited = models.BooleanField(default=False, db_default=False)
 
     def __str__(self) -> str:
         return str(self.user)

@@ -16,9 +16,11 @@ from django.views.decorators.common import no_append_slash
 from ..access.models import AccessKey, Application, AuditEntry, Client, Grant, Secret, Variable
 from ..access.pages.applications import AccessKeyAdmin, ApplicationAdmin, GrantAdmin
 from ..access.pages.audit import AuditAdmin
+from ..access.pages.people import InvitePage, NewProgramPage, PeoplePage, PersonPage, StopShowingPage
 from ..access.pages.quotas import QuotasPage
 from ..access.pages.secrets import SecretAdmin, VariableAdmin
 from ..access.pages.users import AuditedGroupAdmin, AuditedUserAdmin
+from ..access.sign_in.invitations import InvitationView
 from ..access.sign_in.openid import callback as openid_callback
 from ..access.sign_in.openid import start as openid_start
 from ..access.sign_in.pages import SecondFactorPage, SignInView, second_factor, second_factor_required
@@ -90,6 +92,11 @@ OBJECT_PAGES: tuple[Page, ...] = (
     UndeliveredMessagePage(),
     RetentionPage(),
     QuotasPage(),
+    PeoplePage(),
+    InvitePage(),
+    NewProgramPage(),
+    PersonPage(),
+    StopShowingPage(),
     ViewsPage(),
     ViewPage(),
     AlertPage(),
@@ -166,6 +173,7 @@ def sign_in_urls() -> list[URLPattern]:
     return [
         path("login/code/", never_cache(second_factor), name="sign_in_code"),
         path("login/setup/", never_cache(second_factor_required), name="sign_in_setup"),
+        path("login/invitation/<uidb64>/<token>/", InvitationView.as_view(), name="invitation"),
         path("login/openid/", never_cache(openid_start), name="openid_start"),
         path("login/openid/callback/", never_cache(openid_callback), name="openid_callback"),
     ]

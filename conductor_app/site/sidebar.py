@@ -115,12 +115,19 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
         SidebarEntry("retention", _("Retention"), "archive"),
         SidebarEntry(Secret, _("Secrets"), "secrets"),
         SidebarEntry(Variable, _("Variables"), "variables"),
-        SidebarEntry(Application, _("Applications"), "applications"),
-        SidebarEntry(AccessKey, _("Access keys"), "keys"),
-        SidebarEntry(Grant, _("Permissions"), "permissions"),
+        SidebarEntry(
+            "people",
+            _("People"),
+            "people",
+            (
+                SidebarEntry(Application, _("Applications"), "applications"),
+                SidebarEntry(AccessKey, _("Access keys"), "keys"),
+                SidebarEntry(Grant, _("Permissions"), "permissions"),
+                SidebarEntry(User, _("Users"), "person"),
+                SidebarEntry(Group, _("Groups and roles"), "people"),
+            ),
+        ),
         SidebarEntry("quotas", _("Quotas"), "filter"),
-        SidebarEntry(User, _("Users"), "person"),
-        SidebarEntry(Group, _("Groups and roles"), "people"),
     ),
 }
 

@@ -31,6 +31,7 @@ from django.urls.exceptions import Resolver404
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.functional import SimpleLazyObject
 
+from ..access import show_as
 from ..access.authentication import Actor, acting_as
 from ..access.permissions import PagePermissions
 from ..access.tokens import ARTIFACT_PREFIX, check_session, is_artifact_host
@@ -222,8 +223,17 @@ class PageAuthenticationMiddleware(PageOnlyMiddleware, AuthenticationMiddleware)
             return self.get_response(request)
         self.process_request(request)
         check_session(request)
+        show_as.apply_to(request)
         with acting_as(lambda: _actor_of(request)):
             return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, *_: object) -> None:
+        """Refuse changes by an administrator who sees the pages as another person.
+
+        Raises:
+            PermissionDenied: when the request is not one that only reads.
+        """
+        show_as.require_read_only(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> None:
         """Show the page for missing permissions when a command of a page is refused.

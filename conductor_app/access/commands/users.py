@@ -96,7 +96,7 @@ def grant(subject: Subject, target_type: str, target_id: str, accesses: Iterable
     accesses = [*accesses]
     require_grant(target_type, target_id, accesses, is_prefix=means_prefix(target_type, target_id))
     with transaction.atomic():
-        _insert_grants([subject], target_type, target_id, accesses, by, is_prefix=means_prefix(target_type, target_id))
+        insert_grants([subject], target_type, target_id, accesses, by, is_prefix=means_prefix(target_type, target_id))
         record_access_change("permission", f"{target_type}:{target_id}", "grant", by, to=to, access=sorted(accesses))
 
 
@@ -115,13 +115,13 @@ def grant_to_creator(actor: Actor, made: Sequence[tuple[str, str]]) -> None:
         for target_type, name in made:
             if not actor.permissions.is_admin:
                 accesses = TARGET_TYPES[target_type][1]
-                _insert_grants([Subject(user_id=actor.user_id)], target_type, name, accesses, actor.name)
+                insert_grants([Subject(user_id=actor.user_id)], target_type, name, accesses, actor.name)
                 record_access_change(
                     "permission", f"{target_type}:{name}", "grant", actor.name, to=actor.name, access=[*accesses]
                 )
             for group, access in shared:
                 if given := [each for each in access.get(target_type) or () if each in ACCESSES]:
-                    _insert_grants([Subject(group_id=group.pk)], target_type, name, given, actor.name)
+                    insert_grants([Subject(group_id=group.pk)], target_type, name, given, actor.name)
                     record_access_change(
                         "permission", f"{target_type}:{name}", "grant", actor.name, to=group.name, access=given
                     )
@@ -140,7 +140,7 @@ def _sharing_group_ids(user_id: int | None) -> list[tuple[Group, dict[str, Any]]
     return [(each.group, each.default_access) for each in facts if each.default_access]
 
 
-def _insert_grants(
+def insert_grants(
     subjects: Sequence[Subject],
     target_type: str,
     target_id: str,
@@ -149,6 +149,7 @@ def _insert_grants(
     *,
     is_prefix: bool = False,
 ) -> None:
+    """Add grants, without checks and without an audit entry. Those that exist stay."""
     now, accesses = clock.now(), [*accesses]
     if is_prefix:
         # A grant of the prefix includes the one of the object with this name.
@@ -207,7 +208,7 @@ def upsert_user(id: str, facts: UserSettings, by: str) -> User:
         is_new = user is None
         if user is None:
             require_free_user_name(id)
-            user = _new_user(id)
+            user = new_user(id)
         first, _, last = facts.name.partition(" ")
         user.first_name, user.last_name = first, last
         user.save()
@@ -224,7 +225,12 @@ def upsert_user(id: str, facts: UserSettings, by: str) -> User:
     return user
 
 
-def _new_user(id: str) -> User:
+def new_user(id: str) -> User:
+    """Create a user without access, who cannot sign in.
+
+    Raises:
+        Conflict: when a concurrent request creates the same user.
+    """
     user = get_user_model()(username=id, email=id if "@" in id else "")
     user.set_unusable_password()
     try:

@@ -238,7 +238,11 @@ def _update_external_user(user: User, external: ExternalUser) -> None:
     replaced = Group.objects.filter(user=user)
     if not conf.external_group_roles:
         replaced = replaced.filter(profile__role=None)
-    is_permitted = bool(wanted) or Group.objects.filter(user=user).exclude(pk__in=replaced).exists()
+    is_permitted = (
+        bool(wanted)
+        or Group.objects.filter(user=user).exclude(pk__in=replaced).exists()
+        or UserProfile.objects.filter(user=user, is_invited=True).exists()
+    )
     before = set(replaced)
     with transaction.atomic():
         user.groups.remove(*(before - wanted))

@@ -1,0 +1,307 @@
+"""The access of people and programs as a role and a scope, and invitations.
+
+A role on all objects is membership in the group of the role. A role on some objects is grants: the accesses of the
+role, on the names, prefixes and tags of the scope. Other combinations of groups, permissions and grants are "custom".
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
+from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from ...core.errors import Conflict, Invalid
+from ..audit import record_access_change, require_free_user_name
+from ..grants import require_grant, require_group_permissions, require_user_permissions
+from ..models import Application, Grant, GroupProfile, UserProfile
+from ..permissions import (
+    ADMIN,
+    SYSTEM_ROLES,
+    TAG,
+    WORKFLOW,
+    WORKFLOW_DEF,
+    means_prefix,
+    role_group,
+)
+from ..tokens import APPLICATION_USER_PREFIX
+from .applications import create_application, create_key
+from .users import MAX_ID_LENGTH, USER_KIND, Subject, insert_grants, new_user
+
+VIEWER, OPERATOR, AUTHOR, WORKER = "USER_READ_ONLY", "WORKFLOW_MANAGER", "METADATA_MANAGER", "WORKER"
+PERSON_ROLES = (VIEWER, OPERATOR, AUTHOR, ADMIN)
+PROGRAM_ROLES = (WORKER, *PERSON_ROLES)
+CUSTOM = "custom"
+"""Stands for groups, permissions and grants that no role and scope has."""
+MAX_NAMES, MAX_NAME_LENGTH = 100, 255
+GrantRow = tuple[str, str, str]
+"""(target type, target id, access)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A role on all objects, or on those with some names, prefixes (with a `*` at the end) or tags (`key:value`).
+
+    Without a role: no access.
+    """
+
+    role: str = ""
+    names: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    @property
+    def is_on_all(self) -> bool:
+        return bool(self.role) and not (self.names or self.tags)
+
+    @property
+    def is_custom(self) -> bool:
+        return self.role == CUSTOM
+
+
+NO_ACCESS = Access()
+
+
+def _accesses_of_roles() -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the accesses to each target type that a role has.
+
+    Without those to runs, which are named by their ids: grants on definitions apply to their runs.
+    """
+    table: dict[str, dict[str, tuple[str, ...]]] = {}
+    for role in PROGRAM_ROLES:
+        accesses = defaultdict(list)
+        for access, target_type in sorted(SYSTEM_ROLES[role].rights):
+            if target_type != WORKFLOW:
+                accesses[target_type].append(access)
+        table[role] = {target_type: tuple(found) for target_type, found in accesses.items()}
+    return table
+
+
+ACCESSES_OF_ROLES = _accesses_of_roles()
+
+
+def grants_of(access: Access) -> set[GrantRow]:
+    """Return the grants that stand for a role on some objects.
+
+    A grant on a tag applies to each kind of object that has the tag. It has the accesses of the role to workflows.
+    """
+    by_type = ACCESSES_OF_ROLES[access.role]
+    named = {(kind, name, each) for name in access.names for kind, accesses in by_type.items() for each in accesses}
+    return named | {(TAG, tag, each) for tag in access.tags for each in by_type[WORKFLOW_DEF]}
+
+
+def require_valid_access(access: Access, roles: Sequence[str]) -> None:
+    """Check a role and its scope. `roles`: those that this kind of user may have.
+
+    Raises:
+        Invalid: when the role is unknown, or a name, prefix or tag is not valid, or they do not fit the role.
+    """
+    if access.role not in roles:
+        raise Invalid("Choose a role.")
+    if access.is_on_all:
+        return
+    if access.role == ADMIN:
+        raise Invalid("An administrator has access to everything. Choose another role to limit it.")
+    if access.role == WORKER and access.tags:
+        raise Invalid("A worker has task types by names and prefixes, not by tags.")
+    if len(access.names) + len(access.tags) > MAX_NAMES:
+        raise Invalid(f"Enter at most {MAX_NAMES} names and tags. A prefix such as shop_* stands for many names.")
+    for name in access.names:
+        if name == "*":
+            raise Invalid("The prefix '*' stands for every name. Choose all of them instead.")
+        if len(name) > MAX_NAME_LENGTH or "*" in name[:-1]:
+            raise Invalid(f"Not a name or prefix: '{name[:100]}'. A prefix ends with '*', as in shop_*.")
+    for tag in access.tags:
+        key, separator, value = tag.partition(":")
+        if not (separator and key and value) or len(tag) > MAX_NAME_LENGTH or means_prefix(WORKFLOW_DEF, tag):
+            raise Invalid(f"Not a tag: '{tag[:100]}'. Write key:value, as in team:shop.")
+
+
+def access_of(user: User) -> Access:
+    """Return the access of one user."""
+    return accesses_of([user.pk])[user.pk]
+
+
+def accesses_of(user_ids: Iterable[int]) -> dict[int, Access]:
+    """Return the access of each user. The number of statements does not depend on the number of users."""
+    users = get_user_model().objects.filter(pk__in=list(user_ids)).select_related("application")
+    return {
+        user.pk: _read_access(user) for user in users.prefetch_related("groups__profile", "grants", "user_permissions")
+    }
+
+
+def _read_access(user: User) -> Access:
+    roles = PROGRAM_ROLES if (program := getattr(user, "application", None)) else PERSON_ROLES
+    if user.is_superuser:
+        return Access(ADMIN)
+    groups, own_name = list(user.groups.all()), program.name if program else user.get_username()
+    given = {
+        (row.target_type, row.target_id, row.access)
+        for row in cast(Any, user).grants.all()
+        # Creators get all accesses to their objects.
+        if row.is_prefix or row.granted_by != own_name
+    }
+    if user.user_permissions.all():
+        return Access(CUSTOM)
+    if not groups:
+        return _access_with_grants(given, roles) if given else NO_ACCESS
+    role = getattr(getattr(groups[0], "profile", None), "role", None) or ""
+    return Access(role) if len(groups) == 1 and role in roles and not given else Access(CUSTOM)
+
+
+def _access_with_grants(given: set[GrantRow], roles: Sequence[str]) -> Access:
+    names = tuple(sorted({target_id for kind, target_id, _ in given if kind != TAG}))
+    tags = tuple(sorted({target_id for kind, target_id, _ in given if kind == TAG}))
+    candidates = (Access(role, names, tags) for role in roles if role != ADMIN and not (tags and role == WORKER))
+    return next((each for each in candidates if grants_of(each) == given), Access(CUSTOM))
+
+
+def set_access(user_id: int, access: Access, by: str) -> None:
+    """Replace the group and all grants of a person or program, including those on the objects that it has created.
+
+    Raises:
+        Invalid: when the role or the scope is not valid.
+        Forbidden: when the current actor does not have one of the permissions, before or after the change.
+        Conflict: when the present access is custom, or no other administrator would remain.
+    """
+    with transaction.atomic():
+        user = get_user_model().objects.select_for_update().get(pk=user_id)
+        program = Application.objects.filter(user=user).first()
+        require_valid_access(access, PROGRAM_ROLES if program else PERSON_ROLES)
+        require_user_permissions(user.pk)
+        before = access_of(user)
+        if user.is_superuser:
+            raise Conflict(f"{user} is a superuser, whose access is changed on the page of the user only.")
+        if before.is_custom:
+            raise Conflict(f"The access of {user} fits no role and scope. Change its groups and grants instead.")
+        if before.role == ADMIN and access.role != ADMIN:
+            require_another_administrator(user)
+        _replace_access(user, access, by)
+        if program is None:
+            user.is_staff = True
+            user.save(update_fields=["is_staff"])
+            UserProfile.objects.update_or_create(user=user, defaults={"is_invited": not access.is_on_all})
+        facts: dict[str, Any] = {"from": _as_facts(before), "to": _as_facts(access)}
+        kind, id = ("application", program.pk) if program else (USER_KIND, user.get_username())
+        record_access_change(kind, id, "set access", by, **facts)
+
+
+def _replace_access(user: User, access: Access, by: str) -> None:
+    Grant.objects.filter(user=user).delete()
+    if access.is_on_all:
+        group = role_group(access.role)
+        require_group_permissions([group])
+        user.groups.set([group])
+        return
+    user.groups.clear()
+    accesses: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for target_type, target_id, each in sorted(grants_of(access)):
+        accesses[target_type, target_id].append(each)
+    for (target_type, target_id), given in accesses.items():
+        is_prefix = means_prefix(target_type, target_id)
+        require_grant(target_type, target_id, given, is_prefix=is_prefix)
+        insert_grants([Subject(user_id=user.pk)], target_type, target_id, given, by, is_prefix=is_prefix)
+
+
+def _as_facts(access: Access) -> dict[str, Any]:
+    facts: Mapping[str, Any] = {"role": access.role, "names": [*access.names], "tags": [*access.tags]}
+    return {name: value for name, value in facts.items() if value}
+
+
+def invite(name: str, email: str, access: Access, by: str) -> User:
+    """Create a person with access to the pages, who cannot sign in until a password is set or an identity linked.
+
+    Raises:
+        Invalid: when the name, the role or the scope is not valid.
+        Conflict: when another user or an application has this name.
+        Forbidden: when the current actor does not have a permission that it gives.
+    """
+    _require_valid_name(name)
+    with transaction.atomic():
+        require_free_user_name(name)
+        user = new_user(name)
+        user.email = email
+        user.save(update_fields=["email"])
+        record_access_change(USER_KIND, name, "invite", by, **({"email": email} if email else {}))
+        set_access(user.pk, access, by)
+    user.refresh_from_db()
+    return user
+
+
+def _require_valid_name(name: str) -> None:
+    try:
+        UnicodeUsernameValidator()(name)
+    except ValidationError as error:
+        raise Invalid(" ".join(error.messages)) from None
+    if len(name) > MAX_ID_LENGTH or name.startswith(APPLICATION_USER_PREFIX):
+        raise Invalid(f"A name must have at most {MAX_ID_LENGTH} characters.")
+
+
+def add_program(name: str, access: Access, by: str) -> tuple[Application, str, str]:
+    """Create an application with access and a key. Returns it, the id of the key and its secret.
+
+    Raises:
+        Invalid: when the role or the scope is not valid.
+        Conflict: when a user or another application has this name.
+        Forbidden: when the current actor does not have a permission that it gives.
+    """
+    with transaction.atomic():
+        if Application.objects.filter(name=name).exists():
+            raise Conflict(f"Another application has the name {name[:200]}.")
+        made = create_application(name, by)
+        set_access(made.user_id, access, by)
+        key_id, secret = create_key(made.id, by)
+    return made, key_id, secret
+
+
+def set_active(user_id: int, is_active: bool, by: str) -> None:
+    """Deactivate a person, who is signed out and cannot sign in, or activate the person again.
+
+    Raises:
+        Forbidden: when the current actor does not have all permissions of the person.
+        Conflict: when no other administrator would remain.
+    """
+    with transaction.atomic():
+        user = get_user_model().objects.select_for_update().get(pk=user_id)
+        if not is_active:
+            require_user_permissions(user.pk)
+            require_another_administrator(user)
+        user.is_active = is_active
+        user.save(update_fields=["is_active"])
+        # A deactivated user has no permissions.
+        require_user_permissions(user.pk)
+        record_access_change(USER_KIND, user.get_username(), "activate" if is_active else "deactivate", by)
+
+
+def require_another_administrator(user: User) -> None:
+    """Check that an administrator remains who can sign in when this one no longer is one.
+
+    Raises:
+        Conflict: when there is no other.
+    """
+    # Two administrators who take the role from each other wait here.
+    list(GroupProfile.objects.select_for_update().filter(role=ADMIN))
+    if not user.is_superuser and not administrators().filter(pk=user.pk).exists():
+        return
+    able = Q(external_identities__isnull=False) | ~Q(password__startswith="!")
+    if not administrators().filter(able).exclude(pk=user.pk).exists():
+        raise Conflict(f"{user} is the only administrator who can sign in. Make another person an administrator first.")
+
+
+def administrators() -> "QuerySet[User]":
+    """Return the people with all permissions who are not deactivated."""
+    by_group = Q(groups__profile__role=ADMIN) | Q(groups__profile__roles__profile__role=ADMIN)
+    people: QuerySet[User] = get_user_model().objects.filter(application=None, is_active=True, is_staff=True)
+    return people.filter(Q(is_superuser=True) | by_group).distinct()
+
+
+def matching_names(access: Access, names: Iterable[str], tagged: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return those of the names that the scope has. `tagged`: the names with each tag."""
+    exact = {name for name in access.names if not means_prefix(WORKFLOW_DEF, name)}
+    exact |= {name for tag in access.tags for name in tagged.get(tag, ())}
+    prefixes = tuple(name[:-1] for name in access.names if means_prefix(WORKFLOW_DEF, name))
+    return sorted(name for name in names if name in exact or (prefixes and name.startswith(prefixes)))

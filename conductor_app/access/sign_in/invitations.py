@@ -1,0 +1,132 @@
+"""Links with which invited people set their password. A link is valid for some days, once, and until the next one."""
+
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
+from django.contrib.auth.views import PasswordResetConfirmView
+from django.core.mail import send_mail
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import reverse, reverse_lazy
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+from django.utils.translation import gettext as _
+
+from ...core.errors import Conflict
+from ...settings import conf
+from ...utils import clock
+from ..audit import record_access_change
+from ..commands.people import Access, invite
+from ..commands.users import USER_KIND
+from ..grants import require_user_permissions
+from ..tokens import APPLICATION_USER_PREFIX
+from .commands import may_be_linked, permit_link
+from .pages import refuse_sign_in, sign_in_options
+
+VALID_DAYS = settings.PASSWORD_RESET_TIMEOUT // 86_400
+log = logging.getLogger(__name__)
+
+
+class InvitationTokens(PasswordResetTokenGenerator):
+    """Tokens of invitations. Setting a password invalidates them, as does a new unusable one."""
+
+    key_salt = "conductor_app.access.sign_in.invitations"
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(clock.now() / 1000, UTC).replace(tzinfo=None)
+
+
+invitation_tokens = InvitationTokens()
+
+
+def create_invitation(user: User, by: str) -> str:
+    """Return the path of the page where the user sets a password. Earlier ones become invalid.
+
+    Raises:
+        Conflict: when the account has a password or an identity, or belongs to an application.
+        Forbidden: when the current actor does not have all permissions of the user.
+    """
+    if not may_be_linked(user) or user.get_username().startswith(APPLICATION_USER_PREFIX):
+        raise Conflict(f"The account {user.get_username()} has a way to sign in already.")
+    with transaction.atomic():
+        # Who holds the link can take over the account.
+        require_user_permissions(user.pk)
+        user.set_unusable_password()
+        user.save(update_fields=["password"])
+        record_access_change(USER_KIND, user.get_username(), "create invitation", by)
+    uid = urlsafe_base64_encode(force_bytes(user.pk))
+    return reverse("admin:invitation", args=[uid, invitation_tokens.make_token(user)])
+
+
+def invite_person(name: str, email: str, access: Access, by: str, *, uses_link: bool) -> tuple[User, str]:
+    """Create a person, and return it with the path of the page where it sets a password, or "" for single sign-on.
+
+    Raises:
+        Invalid: when the name, the role or the scope is not valid.
+        Conflict: when another user or an application has this name.
+        Forbidden: when the current actor does not have a permission that it gives.
+    """
+    with transaction.atomic():
+        user = invite(name, email, access, by)
+        if uses_link:
+            return user, create_invitation(user, by)
+        permit_link(user, by)
+    return user, ""
+
+
+def invitation_address(request: HttpRequest, path: str) -> str:
+    """Return the address of a page of this server for a mail."""
+    if not conf.public_url:
+        return request.build_absolute_uri(path)
+    return f"{conf.public_url}{path.removeprefix(settings.FORCE_SCRIPT_NAME or '')}"
+
+
+def mail_invitation(user: User, address: str, by: str) -> bool:
+    """Send the address to the user. Returns whether the mail server accepted the message."""
+    server = conf.environment_name or "Conductor"
+    subject = _("%(by)s invites you to %(server)s") % {"by": by, "server": server}
+    text = _("Set your password within %(days)s days. Your name for the sign-in is %(name)s.") % {
+        "days": VALID_DAYS,
+        "name": user.get_username(),
+    }
+    try:
+        return bool(send_mail(subject.replace("\n", " ")[:200], f"{text}\n\n{address}\n", None, [user.email]))
+    except OSError as error:
+        # Texts of a mail server may contain the account.
+        log.warning("The mail server refused an invitation: %s", type(error).__name__)
+        return False
+
+
+class InvitationView(PasswordResetConfirmView):
+    """Lets an invited person set the first password. The person signs in with it afterwards."""
+
+    template_name = "ops/access/sign_in/invitation.html"
+    token_generator = invitation_tokens
+    success_url = reverse_lazy("admin:login")
+    reset_url_token = "set-password"
+
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        """Refuse links where passwords are disabled."""
+        if not conf.local_sign_in:
+            return refuse_sign_in(request, _("Sign in with single sign-on. Passwords are disabled."))
+        return super().dispatch(request, *args, **kwargs)
+
+    def get_user(self, uidb64: str) -> Any:
+        user = super().get_user(uidb64)
+        return user if user is not None and user.is_active and may_be_linked(user) else None
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response = super().form_valid(form)
+            name = form.user.get_username()
+            record_access_change(USER_KIND, name, "accept invitation", name)
+        messages.success(self.request, _("Your password is set. Sign in as %(name)s.") % {"name": name})
+        return response
+
+    def get_context_data(self, **kwargs: object) -> dict[str, Any]:
+        return super().get_context_data(**kwargs) | sign_in_options(self.request) | {"days": VALID_DAYS}
