@@ -31,7 +31,7 @@ MODELS_OF_PARAMETERS = {
     "workflow_id": models.Run, "operation_id": models.BulkOperation, "view_id": models.SavedView,
     "template_id": models.FormTemplate, "webhook_id": models.Webhook, "key_id": models.AccessKey,
     "integration": models.Integration, "model_id": models.IntegrationModel, "prompt_id": models.Prompt,
-    "clientId": models.Client, "roleId": models.ScopeRole,
+    "clientId": models.Client, "roleId": models.ScopeRole, "user_id": User,
 }  # fmt: skip
 WORKFLOW: dict[str, Any] = {
     "name": "hostile_order",

@@ -211,7 +211,7 @@ class PeoplePage(Page):
 
 
 def _find_people(text: str) -> Any:
-    found = get_user_model().objects.filter(application=None).order_by("username")
+    found = get_user_model().objects.filter(application=None).select_related("application").order_by("username")
     columns = ("username", "email", "first_name", "last_name")
     return found.filter(Q(*((f"{each}__icontains", text) for each in columns), _connector=Q.OR)) if text else found
 
@@ -319,9 +319,7 @@ def _scope_context(access: Access) -> dict[str, Any]:
         return {"access": access, "role": ROLE_LABELS[access.role]}
     target_type = TASK_DEF if access.role == WORKER else WORKFLOW_DEF
     model = apps.get_model("conductor", MODEL_BY_TARGET_TYPE[target_type])
-    names = visible_names(
-        target_type, model._default_manager.order_by("name").values_list("name", flat=True).distinct()
-    )
+    known = model._default_manager.order_by("name").values_list("name", flat=True).distinct()
     tagged = {
         tag: Tag.objects.filter(
             object_type=target_type, key=tag.partition(":")[0], value=tag.partition(":")[2]
