@@ -20,10 +20,9 @@ from ..access.pages.people import InvitePage, NewProgramPage, PeoplePage, Person
 from ..access.pages.quotas import QuotasPage
 from ..access.pages.secrets import SecretAdmin, VariableAdmin
 from ..access.pages.users import AuditedGroupAdmin, AuditedUserAdmin
-from ..access.sign_in.invitations import InvitationView
 from ..access.sign_in.openid import callback as openid_callback
 from ..access.sign_in.openid import start as openid_start
-from ..access.sign_in.pages import SecondFactorPage, SignInView, second_factor, second_factor_required
+from ..access.sign_in.pages import InvitationView, SecondFactorPage, SignInView, second_factor, second_factor_required
 from ..access.tokens import is_single_sign_on
 from ..access.visibility import may
 from ..ai.pages.budgets import BudgetsPage

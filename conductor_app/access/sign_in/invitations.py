@@ -2,17 +2,14 @@
 
 import logging
 from datetime import UTC, datetime
-from typing import Any
 
 from django.conf import settings
-from django.contrib import messages
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
-from django.contrib.auth.views import PasswordResetConfirmView
 from django.core.mail import send_mail
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.urls import reverse, reverse_lazy
+from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import gettext as _
@@ -26,7 +23,6 @@ from ..commands.users import USER_KIND
 from ..grants import require_user_permissions
 from ..tokens import APPLICATION_USER_PREFIX
 from .commands import may_be_linked, permit_link
-from .pages import refuse_sign_in, sign_in_options
 
 VALID_DAYS = settings.PASSWORD_RESET_TIMEOUT // 86_400
 log = logging.getLogger(__name__)
@@ -100,33 +96,3 @@ def mail_invitation(user: User, address: str, by: str) -> bool:
         # Texts of a mail server may contain the account.
         log.warning("The mail server refused an invitation: %s", type(error).__name__)
         return False
-
-
-class InvitationView(PasswordResetConfirmView):
-    """Lets an invited person set the first password. The person signs in with it afterwards."""
-
-    template_name = "ops/access/sign_in/invitation.html"
-    token_generator = invitation_tokens
-    success_url = reverse_lazy("admin:login")
-    reset_url_token = "set-password"
-
-    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
-        """Refuse links where passwords are disabled."""
-        if not conf.local_sign_in:
-            return refuse_sign_in(request, _("Sign in with single sign-on. Passwords are disabled."))
-        return super().dispatch(request, *args, **kwargs)
-
-    def get_user(self, uidb64: str) -> Any:
-        user = super().get_user(uidb64)
-        return user if user is not None and user.is_active and may_be_linked(user) else None
-
-    def form_valid(self, form: Any) -> HttpResponse:
-        with transaction.atomic():
-            response = super().form_valid(form)
-            name = form.user.get_username()
-            record_access_change(USER_KIND, name, "accept invitation", name)
-        messages.success(self.request, _("Your password is set. Sign in as %(name)s.") % {"name": name})
-        return response
-
-    def get_context_data(self, **kwargs: object) -> dict[str, Any]:
-        return super().get_context_data(**kwargs) | sign_in_options(self.request) | {"days": VALID_DAYS}

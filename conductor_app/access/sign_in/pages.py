@@ -10,13 +10,14 @@ from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth import get_user_model, login
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
-from django.contrib.auth.views import LoginView
+from django.contrib.auth.views import LoginView, PasswordResetConfirmView
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.middleware.csrf import rotate_token
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -27,6 +28,8 @@ from ...settings import conf
 from ...settings import table as conf_table
 from ...utils import clock
 from ...web.pages import Page, show_refusal
+from ..audit import record_access_change
+from ..commands.users import USER_KIND
 from ..models import ExternalIdentity
 from ..tokens import EXPIRED, end_other_sessions, is_single_sign_on
 from .commands import (
@@ -40,6 +43,7 @@ from .commands import (
     unseal_key,
     verify_code,
 )
+from .invitations import VALID_DAYS, invitation_tokens
 from .throttle import is_account_locked, is_locked_out, reset_failures, verifications, verify_code_of
 
 ISSUER, KEY = "Conductor", "second_factor_key"
@@ -284,6 +288,36 @@ def next_address(request: HttpRequest) -> str:
 def after_sign_in(request: HttpRequest, target: str) -> HttpResponse:
     """Redirect to the page that the user wanted to open."""
     return HttpResponseRedirect(target or reverse("admin:index"))
+
+
+class InvitationView(PasswordResetConfirmView):
+    """Lets an invited person set the first password. The person signs in with it afterwards."""
+
+    template_name = "ops/access/sign_in/invitation.html"
+    token_generator = invitation_tokens
+    success_url = reverse_lazy("admin:login")
+    reset_url_token = "set-password"
+
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        """Refuse links where passwords are disabled."""
+        if not conf.local_sign_in:
+            return refuse_sign_in(request, _("Sign in with single sign-on. Passwords are disabled."))
+        return super().dispatch(request, *args, **kwargs)
+
+    def get_user(self, uidb64: str) -> Any:
+        user = super().get_user(uidb64)
+        return user if user is not None and user.is_active and may_be_linked(user) else None
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response = super().form_valid(form)
+            name = form.user.get_username()
+            record_access_change(USER_KIND, name, "accept invitation", name)
+        messages.success(self.request, _("Your password is set. Sign in as %(name)s.") % {"name": name})
+        return response
+
+    def get_context_data(self, **kwargs: object) -> dict[str, Any]:
+        return super().get_context_data(**kwargs) | sign_in_options(self.request) | {"days": VALID_DAYS}
 
 
 class SignInFieldsMixin:
