@@ -1,7 +1,9 @@
 """Links with which invited people set their password. A link is valid for some days, once, and until the next one."""
 
 import logging
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -25,6 +27,7 @@ from ..tokens import APPLICATION_USER_PREFIX
 from .commands import may_be_linked, permit_link
 
 VALID_DAYS = settings.PASSWORD_RESET_TIMEOUT // 86_400
+ResultT = TypeVar("ResultT")
 log = logging.getLogger(__name__)
 
 
@@ -73,6 +76,14 @@ def invite_person(name: str, email: str, access: Access, by: str, *, uses_link: 
             return user, create_invitation(user, by)
         permit_link(user, by)
     return user, ""
+
+
+def accept_invitation(name: str, save: Callable[[], ResultT]) -> ResultT:
+    """Save the first password of a user, with an audit entry. Returns the result of `save`."""
+    with transaction.atomic():
+        result = save()
+        record_access_change(USER_KIND, name, "accept invitation", name)
+    return result
 
 
 def invitation_address(request: HttpRequest, path: str) -> str:

@@ -1,5 +1,6 @@
 """The pages of sign-in and of the second factor, and the part of a user's page about them."""
 
+from functools import partial
 from typing import Any, cast
 
 import pyotp
@@ -12,7 +13,6 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, PasswordResetConfirmView
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.middleware.csrf import rotate_token
 from django.template.loader import render_to_string
@@ -28,8 +28,6 @@ from ...settings import conf
 from ...settings import table as conf_table
 from ...utils import clock
 from ...web.pages import Page, show_refusal
-from ..audit import record_access_change
-from ..commands.users import USER_KIND
 from ..models import ExternalIdentity
 from ..tokens import EXPIRED, end_other_sessions, is_single_sign_on
 from .commands import (
@@ -43,7 +41,7 @@ from .commands import (
     unseal_key,
     verify_code,
 )
-from .invitations import VALID_DAYS, invitation_tokens
+from .invitations import VALID_DAYS, accept_invitation, invitation_tokens
 from .throttle import is_account_locked, is_locked_out, reset_failures, verifications, verify_code_of
 
 ISSUER, KEY = "Conductor", "second_factor_key"
@@ -309,10 +307,8 @@ class InvitationView(PasswordResetConfirmView):
         return user if user is not None and user.is_active and may_be_linked(user) else None
 
     def form_valid(self, form: Any) -> HttpResponse:
-        with transaction.atomic():
-            response = super().form_valid(form)
-            name = form.user.get_username()
-            record_access_change(USER_KIND, name, "accept invitation", name)
+        name = form.user.get_username()
+        response = accept_invitation(name, partial(super().form_valid, form))
         messages.success(self.request, _("Your password is set. Sign in as %(name)s.") % {"name": name})
         return response
 
