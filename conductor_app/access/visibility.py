@@ -189,6 +189,16 @@ def sees_all_runs() -> bool:
     return actor is None or actor.permissions.allows_all(*SEE_RUNS)
 
 
+def usable(rows: QuerySet[RowT]) -> QuerySet[RowT]:
+    """Return the rows whose names the current actor may know, to use them: those that it may READ or EXECUTE."""
+    actor = current_actor()
+    if actor is None:
+        return rows
+    access_names: dict[str, str] = getattr(rows.model, "access_names")  # noqa: B009  # mypy does not know it.
+    lookups = {(access, kind): lookup for kind, lookup in access_names.items() for access in (READ, EXECUTE)}
+    return allowed_to(actor, rows, lookups)
+
+
 def visible_names(target_type: str, names: Iterable[str]) -> list[str]:
     """Return those of the names that the current actor may READ as objects of a target type."""
     actor = current_actor()

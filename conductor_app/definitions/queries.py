@@ -8,6 +8,7 @@ from django.db.models import Count, OuterRef, Subquery
 from django.utils.translation import gettext as _
 
 from ..access.models import AuditEntry
+from ..access.visibility import visible
 from ..core.definition import structure_of, walk
 from ..core.states import RUN
 from ..core.step_types.sub_workflows import StartWorkflow, SubWorkflow
@@ -112,13 +113,13 @@ def _count_callers(names: set[str]) -> dict[str, int]:
     callers = newest_definitions().filter(document__contains=SubWorkflow.type) | newest_definitions().filter(
         document__contains=StartWorkflow.type
     )
-    for caller in callers[:MAX_USERS]:
+    for caller in visible(callers)[:MAX_USERS]:
         called = {name for spot in walk(caller.document.get("tasks")) for name in named_workflows(spot.step)}
         for name in called & names - {caller.name}:
             counts[name] += 1
     # The table by name, because its slice imports this one.
     schedules = apps.get_model("conductor", "Schedule")._default_manager.filter(workflow_name__in=list(names))
-    for name in schedules.values_list("workflow_name", flat=True):
+    for name in visible(schedules).values_list("workflow_name", flat=True):
         counts[name] += 1
     return counts
 
@@ -168,7 +169,9 @@ def catalog_tasks(rows: Sequence[TaskDefinition]) -> dict[int, CatalogTask]:
 def _count_users(names: set[str]) -> tuple[dict[str, int], bool]:
     """Count the workflows whose newest version uses each task. Return True if not all workflows were read."""
     counts = dict.fromkeys(names, 0)
-    documents = list(newest_definitions().order_by("name").values_list("document", flat=True)[: MAX_WORKFLOWS + 1])
+    documents = list(
+        visible(newest_definitions()).order_by("name").values_list("document", flat=True)[: MAX_WORKFLOWS + 1]
+    )
     for document in documents[:MAX_WORKFLOWS]:
         for name in {spot.name for spot in walk(document.get("tasks"))} & names:
             counts[name] += 1
@@ -243,5 +246,5 @@ def newest_definitions():
 def workflows_using_task(name: str) -> list[WorkflowDefinition]:
     """Return the workflows whose steps name this task."""
     # The text search narrows the rows. Only the steps decide: a name may occur elsewhere in a document.
-    rows = newest_definitions().filter(document__contains=name).order_by("name")[: 4 * LIMIT]
+    rows = visible(newest_definitions().filter(document__contains=name)).order_by("name")[: 4 * LIMIT]
     return [row for row in rows if any(spot.name == name for spot in walk(row.document.get("tasks")))][:LIMIT]

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.apps import apps
 
+from ..access.visibility import usable, visible
 from ..core.definition import PROMPT_TARGET, named_uses, type_of, walk
 from ..core.errors import ValidationError
 from ..core.expressions import ScriptLanguage, evaluator
@@ -46,6 +47,7 @@ UNRESOLVED = ". `${…}` is not replaced in this field: give the value as an inp
 JQ = "jq"
 MAX_EXAMPLE_SIZE = 64_000
 SEARCHED_RUNS = 5
+MAX_TASKS = 5_000
 
 
 def validate_workflow(
@@ -179,6 +181,8 @@ def register_model_names(names: ModelNames) -> None:
 def definition_context(documents: Iterable[Mapping[str, Any]], *, with_examples: bool = True) -> LintContext:
     """Return the context for linting these definitions. The number of queries does not grow with their number.
 
+    It has the names that the current actor may use, and the contents that it may read.
+
     `with_examples`: include the outputs of recent runs.
     """
     documents = list(documents)
@@ -189,7 +193,7 @@ def definition_context(documents: Iterable[Mapping[str, Any]], *, with_examples:
     uses = {use for spot in found for use in named_uses(type_of(spot.step), spot.step.get("inputParameters"))}
     models = _model_names.value
     return LintContext(
-        tasks=dict(TaskDefinition.objects.values_list("name", "document")[:5_000]),
+        tasks=_task_documents(),
         workflows=workflows,
         outputs=outputs,
         workflow_outputs=_output_shapes(subs & workflows.keys()),
@@ -222,16 +226,25 @@ def named_workflows(step: Mapping[str, Any]) -> set[str]:
     return {name for param in params if isinstance(name := param.get("name"), str)}
 
 
+def _task_documents() -> dict[str, dict[str, Any]]:
+    """Return the task definitions that the current actor may use; without contents those that it may not read."""
+    rows = TaskDefinition.objects.all()
+    found = dict(visible(rows).values_list("name", "document")[:MAX_TASKS])
+    if (used := usable(rows)) is rows:
+        return found
+    return {name: {} for name in used.values_list("name", flat=True)[:MAX_TASKS]} | found
+
+
 def _versions_by_name() -> dict[str, frozenset[int]]:
     versions: dict[str, set[int]] = {}
-    for name, version in WorkflowDefinition.objects.order_by("name").values_list("name", "version"):
+    for name, version in usable(WorkflowDefinition.objects.order_by("name")).values_list("name", "version"):
         versions.setdefault(name, set()).add(version)
     return {name: frozenset(found) for name, found in versions.items()}
 
 
 def _output_shapes(names: Iterable[str]) -> dict[str, PayloadShape]:
     """Return the output shapes of the newest versions of these workflows."""
-    rows = WorkflowDefinition.objects.filter(name__in=list(names)).order_by("version")
+    rows = visible(WorkflowDefinition.objects.filter(name__in=list(names)).order_by("version"))
     return {row.name: workflow_output_shape(row.document) for row in rows}
 
 
@@ -253,5 +266,5 @@ def _example_shapes(documents: Iterable[Mapping[str, Any]]) -> dict[str, Payload
 
 def newest_run_ids(name: str) -> list[str]:
     """Return the ids of the newest runs of a definition."""
-    runs = Run.objects.of_definition(name).order_by("-created_at")
+    runs = visible(Run.objects.of_definition(name).order_by("-created_at"))
     return list(runs.values_list("pk", flat=True)[:SEARCHED_RUNS])

@@ -160,6 +160,11 @@ class Webhook(models.Model):
         return self.name
 
 
+def built_in_handler_name(webhook: str) -> str:
+    """Return the name under which the results of the handler built into a webhook are stored."""
+    return f"webhook {webhook}"
+
+
 class WebhookWait(models.Model):
     """One WAIT_FOR_WEBHOOK attempt, by the digest of its condition.
 

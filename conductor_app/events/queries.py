@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
+from ..access.visibility import usable, visible
 from ..core.errors import ValidationError
 from ..core.events import INTERNAL, parse_matches
 from ..core.expressions import EVALUATORS
@@ -31,6 +32,7 @@ from .models import (
     HandlerEvaluation,
     Webhook,
     WebhookWait,
+    built_in_handler_name,
 )
 
 ACTION_FAILED, UNHANDLED, DUPLICATE = "ACTION_FAILED", "UNHEARD", "DUPLICATE"
@@ -52,6 +54,7 @@ SETTINGS = {
     "nats": "event_queues_nats_url",
 }
 """The messaging systems, each with the setting that holds its address."""
+ResultT = TypeVar("ResultT", HandlerEvaluation, EventAction)
 GRAVITY = {ERROR: 0, WARNING: 1, HINT: 2}
 MAX_SHOWN = 50
 
@@ -104,6 +107,27 @@ class _CandidateRows:
     remaining: Q = field(default_factory=Q)
 
 
+def visible_results(rows: QuerySet[ResultT]) -> QuerySet[ResultT]:
+    """Return the evaluations or actions of the handlers that the current actor may see, built-in ones included."""
+    found = visible(rows)
+    if found is rows:
+        return rows
+    return found | rows.filter(handler__in=[built_in_handler_name(name) for name in _readable_webhooks()])
+
+
+def visible_deliveries(rows: QuerySet[EventDelivery]) -> QuerySet[EventDelivery]:
+    """Return the events that a handler or a webhook has received that the current actor may see."""
+    results = HandlerEvaluation.objects.filter(delivery=OuterRef("pk"))
+    found = visible_results(results)
+    if found is results:
+        return rows
+    return rows.filter(Q(Exists(found)) | Q(event__in=[f"{WEBHOOK}:{name}" for name in _readable_webhooks()]))
+
+
+def _readable_webhooks() -> list[str]:
+    return list(visible(Webhook.objects.all()).values_list("name", flat=True))
+
+
 def event_page(event_filter: EventFilter, after: str = "", before: str = "") -> EventListPage:
     """Return the events after or before a page position, newest first."""
     after, before = (place if PLACE.fullmatch(place) else "" for place in (after, before))
@@ -152,7 +176,7 @@ def _matching_rows(event_filter: EventFilter) -> _CandidateRows:
     if candidates.event_prefix:
         candidates = _add_remaining_filter(candidates, **{f"{candidates.event_prefix}event": event_filter.event})
     candidates = _add_remaining_filter(candidates, **{f"{candidates.event_prefix}source": event_filter.source})
-    return _filter_by_time(_filter_by_event(candidates, event_filter), event_filter)
+    return _filter_by_access(_filter_by_time(_filter_by_event(candidates, event_filter), event_filter))
 
 
 def _add_remaining_filter(candidates: _CandidateRows, **wanted: Any) -> _CandidateRows:
@@ -169,6 +193,14 @@ def _filter_by_event(candidates: _CandidateRows, event_filter: EventFilter) -> _
         unheard = Q(~Exists(HandlerEvaluation.objects.filter(delivery=OuterRef(f"{candidates.event_prefix}pk"))))
         return replace(candidates, remaining=candidates.remaining & unheard)
     return candidates
+
+
+def _filter_by_access(candidates: _CandidateRows) -> _CandidateRows:
+    rows = candidates.rows.model.objects.all()
+    found = visible_results(rows) if candidates.event_prefix else visible_deliveries(rows)
+    if found is rows:
+        return candidates
+    return replace(candidates, remaining=candidates.remaining & Q(Exists(found.filter(pk=OuterRef("pk")))))
 
 
 def _filter_by_time(candidates: _CandidateRows, event_filter: EventFilter) -> _CandidateRows:
@@ -192,10 +224,11 @@ def _scan_bounded(candidates: _CandidateRows, place: str, *, backwards: bool) ->
 
 
 def load_events(ids: Sequence[int] | dict[int, Any]) -> list[DeliveredEvent]:
-    """Load events in the given order with the results of their handlers, without their payloads."""
-    actions = EventAction.objects.defer("document").order_by("position")
+    """Load events in the given order with the visible results of their handlers, without their payloads."""
+    actions = visible_results(EventAction.objects.defer("document").order_by("position"))
+    verdicts = visible_results(HandlerEvaluation.objects.order_by("handler", "pk"))
     rows = EventDelivery.objects.filter(pk__in=list(ids)).defer("payload")
-    rows = rows.prefetch_related(Prefetch("verdicts", HandlerEvaluation.objects.order_by("handler", "pk")))
+    rows = rows.prefetch_related(Prefetch("verdicts", verdicts))
     by_id = {row.pk: row for row in rows.prefetch_related(Prefetch("actions", actions))}
     return [DeliveredEvent(by_id[id], handler_results(by_id[id])) for id in ids if id in by_id]
 
@@ -249,7 +282,7 @@ class EventSource:
 def event_sources(now: int) -> list[EventSource]:
     """Return the events that active handlers wait for, each with its listeners."""
     newest = EventDelivery.objects.filter(event=OuterRef("event")).order_by("-received_at")
-    rows = EventHandler.objects.filter(is_active=True).order_by("event")
+    rows = visible(EventHandler.objects.filter(is_active=True).order_by("event"))
     found = rows.annotate(last_at=Subquery(newest.values("received_at")[:1])).values_list("event", "last_at")
     counts: dict[str, int] = {}
     last: dict[str, int | None] = {}
@@ -293,7 +326,7 @@ def _event_findings(read: Mapping[str, Any]) -> Iterator[LintFinding]:
         facts = {"provider": provider_of(event), "setting": setting}
         yield LintFinding(WARNING, "no source", "event", message % facts)
     name = event.partition(":")[2]
-    if provider_of(event) == WEBHOOK and name and not Webhook.objects.filter(name=name).exists():
+    if provider_of(event) == WEBHOOK and name and not usable(Webhook.objects.filter(name=name)).exists():
         yield LintFinding(WARNING, "no source", "event", _("Webhook `%(name)s` does not exist.") % {"name": name})
     if language and language not in EVALUATORS:
         message = _("Unknown evaluator `%(language)s`. The condition is evaluated as JavaScript.")
@@ -325,8 +358,8 @@ def _action_findings(read: Mapping[str, Any]) -> Iterator[LintFinding]:
 
 
 def _workflow_findings(name: str, version: Any, path: str) -> Iterator[LintFinding]:
-    versions = WorkflowDefinition.objects.filter(name=name).order_by("-version").values_list("version", flat=True)
-    known = list(versions[:200])
+    rows = usable(WorkflowDefinition.objects.filter(name=name))
+    known = list(rows.order_by("-version").values_list("version", flat=True)[:200])
     if not known:
         yield LintFinding(
             WARNING, "no workflow", f"{path}.name", _("Workflow `%(name)s` does not exist.") % {"name": name}
@@ -359,7 +392,7 @@ def waiting_tasks(receivers: Mapping[str, int]) -> list[tuple[Attempt, dict[str,
     is_open = Exists(Attempt.objects.filter(pk=OuterRef("attempt_id"), status="LEASED"))
     waits = WebhookWait.objects.filter(received, is_open).order_by("created_at", "attempt_id")
     ids = list(waits.values_list("attempt_id", flat=True)[:MAX_SHOWN])
-    rows = Attempt.objects.of_runs().filter(pk__in=ids).select_related("task", "run").defer("output").in_bulk()
+    rows = visible(Attempt.objects.of_runs().filter(pk__in=ids)).select_related("task", "run").defer("output").in_bulk()
     return [(rows[id], _condition(rows[id].input)) for id in ids if id in rows]
 
 

@@ -40,7 +40,6 @@ from ..web.api.requests import errors_under, parse_integer
 from ..web.api.view import ConductorRequest, ConductorView
 from . import commands, serializers
 from . import form_templates as human_tasks_form_templates
-from .commands import COMPLETION_RIGHTS, VIEW_RIGHTS, visible_human_tasks
 from .form_templates import find_template, template_of
 from .models import FormTemplate, HumanTask
 from .queries import (
@@ -62,6 +61,7 @@ from .serializers import (
     search_result_document,
 )
 from .serializers import SEARCH as HUMAN_SEARCH
+from .waiting_queries import COMPLETION_RIGHTS, VIEW_RIGHTS, visible_human_tasks
 
 
 def task_in_query(request: ConductorRequest, url_kwargs: dict[str, str]) -> list[Target]:
@@ -144,9 +144,7 @@ class HumanTaskSearch(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         filters, start, size = parse_search(request_body.read_object(request), inbox_of(request.actor))
-        found = search_human_tasks(
-            visible_human_tasks(request.actor, Attempt.objects.of_runs()), filters, start, size, clock.now()
-        )
+        found = search_human_tasks(visible_human_tasks(Attempt.objects.of_runs()), filters, start, size, clock.now())
         return Json(search_result_document(found, [_search_result(each) for each in found.entries], start))
 
 
@@ -166,7 +164,7 @@ class HumanTaskDisplayNames(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         inbox = inbox_of(request.actor) if request.query.text("searchType") == INBOX else None
-        rows = visible_human_tasks(request.actor, Attempt.objects.of_runs())
+        rows = visible_human_tasks(Attempt.objects.of_runs())
         return Json(display_names(rows, HumanTaskFilter(inbox=inbox), clock.now()))
 
 

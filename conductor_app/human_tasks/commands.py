@@ -9,12 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from ..access import audit
 from ..access.authentication import Actor, Target, current_user_id, is_allowed, missing_permission_error
-from ..access.permissions import EXECUTE, READ, TASK_DEF, UPDATE, WORKFLOW, WORKFLOW_DEF, Right
-from ..access.visibility import allowed_to
 from ..core import human_tasks as human_task
 from ..core.commands import reports
 from ..core.commands.reports import Report
@@ -46,27 +43,7 @@ from ..settings import conf
 from ..utils import clock
 from .form_templates import template_of
 from .models import HumanTask
-from .waiting_queries import HumanTaskView, human_task_view, step_of
-
-VIEW_RIGHTS: tuple[Right, ...] = ((READ, WORKFLOW_DEF), (READ, WORKFLOW), (EXECUTE, TASK_DEF))
-COMPLETION_RIGHTS: tuple[Right, ...] = (
-    (EXECUTE, TASK_DEF),
-    (EXECUTE, WORKFLOW_DEF),
-    (UPDATE, WORKFLOW),
-    (EXECUTE, WORKFLOW),
-)
-"""The rights to claim, release, reassign, skip, save and complete a task: those to report on it by its reference."""
-
-
-FIELD_BY_TARGET_TYPE = {WORKFLOW_DEF: "run__name", WORKFLOW: "run_id", TASK_DEF: "task__name"}
-"""The field of an attempt that names the target of each type."""
-
-
-def visible_human_tasks(actor: Actor, attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:
-    """Return the attempts at HUMAN tasks that the actor may see."""
-    return allowed_to(
-        actor, attempts, {right: FIELD_BY_TARGET_TYPE[right[1]] for right in (*VIEW_RIGHTS, *COMPLETION_RIGHTS)}
-    )
+from .waiting_queries import COMPLETION_RIGHTS, VIEW_RIGHTS, HumanTaskView, human_task_view, step_of
 
 
 def can_view_human_task(actor: Actor, target: Target) -> bool:

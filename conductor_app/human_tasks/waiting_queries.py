@@ -10,7 +10,10 @@ from typing import Any
 
 from django.db.models import Case, F, QuerySet, When
 
+from ..access.authentication import current_actor
 from ..access.models import AuditEntry
+from ..access.permissions import EXECUTE, READ, TASK_DEF, UPDATE, WORKFLOW, WORKFLOW_DEF, Right
+from ..access.visibility import allowed_to
 from ..core.definition import Flow, Step, structure_of_step, walk
 from ..core.expressions.templates import Expression, parse_template
 from ..core.human_tasks import (
@@ -130,6 +133,27 @@ def _is_approval(name: str, label: str, values: tuple[Any, Any]) -> bool:
     return bool(APPROVES.search(yes)) and bool(REJECTS.search(no))
 
 
+VIEW_RIGHTS: tuple[Right, ...] = ((READ, WORKFLOW_DEF), (READ, WORKFLOW), (EXECUTE, TASK_DEF))
+COMPLETION_RIGHTS: tuple[Right, ...] = (
+    (EXECUTE, TASK_DEF),
+    (EXECUTE, WORKFLOW_DEF),
+    (UPDATE, WORKFLOW),
+    (EXECUTE, WORKFLOW),
+)
+"""The rights to claim, release, reassign, skip, save and complete a task: those to report on it by its reference."""
+FIELD_BY_TARGET_TYPE = {WORKFLOW_DEF: "run__name", WORKFLOW: "run_id", TASK_DEF: "task__name"}
+"""The field of an attempt that names the target of each type."""
+
+
+def visible_human_tasks(attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:
+    """Return the attempts at HUMAN tasks that the current actor may see."""
+    if (actor := current_actor()) is None:
+        return attempts
+    return allowed_to(
+        actor, attempts, {right: FIELD_BY_TARGET_TYPE[right[1]] for right in (*VIEW_RIGHTS, *COMPLETION_RIGHTS)}
+    )
+
+
 OPEN_HUMAN_TASKS = Task.objects.filter(type=Human.type, status="ACTIVE")
 LIMIT = 500
 """Open human tasks that are read, oldest first."""
@@ -139,9 +163,9 @@ COMMENT_ACTIONS = ("comment_task", "claim_task", "release_task", "reassign_task"
 
 
 def waiting_attempts() -> QuerySet[Attempt]:
-    """Return the open attempts of human tasks, oldest first."""
+    """Return the open attempts of human tasks that the current actor may see, oldest first."""
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
-    found = Attempt.objects.open().filter(pk__in=OPEN_HUMAN_TASKS.values("attempt_id"))
+    found = visible_human_tasks(Attempt.objects.open().filter(pk__in=OPEN_HUMAN_TASKS.values("attempt_id")))
     return (
         found.defer_payloads()
         .select_related("task", "run")

@@ -11,6 +11,7 @@ from typing import Any
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
+from ..access.visibility import visible
 from ..core.cron import (
     parse_timetable,
 )
@@ -130,5 +131,5 @@ def handled_slots(name: str, slots: Sequence[int]) -> frozenset[int]:
 def past_slots(name: str) -> list[PastSlot]:
     """Return the last slots of a schedule, newest first."""
     rows = list(ScheduleExecution.objects.filter(schedule_name=name).order_by("-slot_at")[:MAX_SLOTS])
-    runs = Run.objects.defer_payloads().in_bulk([row.run_id for row in rows if row.run_id])
+    runs = visible(Run.objects.defer_payloads()).in_bulk([row.run_id for row in rows if row.run_id])
     return [PastSlot(row, runs.get(row.run_id)) for row in rows]

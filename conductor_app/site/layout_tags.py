@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, pgettext
 
 from ..access.authentication import server_address
+from ..access.visibility import may
 from ..monitoring.pages.overview import WorkerSample
 from ..runs.timeline.queries import TimelineSegment
 from ..web import badges, links
@@ -42,6 +43,12 @@ def join_classes(*names: Any, **flags: Any) -> str:
     """Return the value of a class attribute: `names`, and the names of the `flags` that are true."""
     chosen = [str(name) for name in names if name] + [name.replace("_", "-") for name, flag in flags.items() if flag]
     return " ".join(chosen)
+
+
+@register.simple_tag(name="may", takes_context=True)
+def has_permission(context: Context, permission: str) -> bool:
+    """Return True if the user has a permission on any row, by a role or by a grant."""
+    return may(context["request"].user, permission)
 
 
 @register.simple_tag(name="attributes")

@@ -289,6 +289,16 @@ def require_permission(request: HttpRequest, permission: str, row: Model | None 
         raise PermissionDenied(permission)
 
 
+def require_permission_on_any(request: HttpRequest, permission: str) -> None:
+    """Require a permission on any row. The 403 page names it.
+
+    Raises:
+        PermissionDenied: when the user has it on no row.
+    """
+    if not may(request.user, permission):
+        raise PermissionDenied(permission)
+
+
 def name_missing_permission(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Wrap a view of a ModelAdmin so that PermissionDenied names the permission, which Django's own views leave out.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
 
+from ...access.visibility import usable
 from ...core.ai import OWN_VECTOR_DATABASES
 from ...settings import conf
 from ...utils.formatting import HOUR_RANGE, TimeRange
@@ -55,8 +56,8 @@ def versions_of(name: str) -> QuerySet[Prompt]:
 
 
 def prompt_names() -> frozenset[str]:
-    """Return the names of all prompts."""
-    return frozenset(Prompt.objects.order_by().values_list("name", flat=True).distinct())
+    """Return the names of the prompts that the current actor may use."""
+    return frozenset(usable(Prompt.objects.order_by()).values_list("name", flat=True).distinct())
 
 
 def tokens_by_model(integration: str) -> dict[str, int]:
@@ -74,8 +75,12 @@ def prompts_bound_to(integration: str, model: str) -> list[Prompt]:
 
 
 def names_and_models() -> dict[str, frozenset[str]]:
-    """Return the models of every integration, by its name, with those that need no row. Empty: any model."""
-    names = [*Integration.objects.values_list("name", flat=True), *environment_integrations(), *OWN_VECTOR_DATABASES]
+    """Return the models of every usable integration, by its name, with those that need no row. Empty: any model."""
+    names = [
+        *usable(Integration.objects.all()).values_list("name", flat=True),
+        *environment_integrations(),
+        *OWN_VECTOR_DATABASES,
+    ]
     found = models_of(names)
     return {name: frozenset(row.name for row in found.get(name, ())) for name in names}
 

@@ -15,6 +15,7 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ...access.visibility import visible
 from ...core.definition import type_of, walk
 from ...core.errors import Invalid, RequestRefused
 from ...core.step_edits import (
@@ -119,7 +120,7 @@ def _apply_form(state: CanvasState, submitted: Mapping[str, str]) -> None:
 def registered_policy(form: Any) -> Mapping[str, Any]:
     """Return the task definition that applies to a step without a policy of its own."""
     name = form.holder.get("name") if isinstance(form, StepForm) and form.has_policy else None
-    row = TaskDefinition.objects.filter(name=name).first() if isinstance(name, str) else None
+    row = visible(TaskDefinition.objects.filter(name=name)).first() if isinstance(name, str) else None
     return row.document if row else {}
 
 

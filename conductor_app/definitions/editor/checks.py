@@ -10,6 +10,7 @@ from django.http import HttpRequest, JsonResponse
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
+from ...access.visibility import usable
 from ...core.decision_context import RUN_FACTS, RUN_PAYLOADS, TASK_FACTS
 from ...core.definition import StepSpot, type_of, walk
 from ...core.document.differences import HOLDS_STEPS
@@ -268,7 +269,7 @@ def complete_task() -> dict[str, Any]:
 
 def complete_handler() -> dict[str, Any]:
     """Return all completions for an event handler."""
-    names = WorkflowDefinition.objects.order_by("name").values_list("name", flat=True).distinct()
+    names = usable(WorkflowDefinition.objects.order_by("name")).values_list("name", flat=True).distinct()
     choices = {**CHOICES, "name": list(names[:MAX_NAMES])}
     return {**complete_task(), "fields": {"workflow": _field_names("eventHandler")}, "choices": choices}
 

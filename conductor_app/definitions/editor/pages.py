@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...access.commands.users import grant_to_current_actor
+from ...access.visibility import may, visible
 from ...core.document.differences import semantic_changes
 from ...core.errors import RequestRefused, ValidationError, ValidationFailed
 from ...core.validation.findings import ERROR, LintFinding
@@ -24,7 +25,7 @@ from ...utils.formatting import LazyText
 from ...web.badges import exact_time, relative_time
 from ...web.documents import json_file_response, render_tree
 from ...web.forms import JsonDocumentField, format_json
-from ...web.pages import ReadOnlyAdmin, require_permission
+from ...web.pages import GrantedRowsAdmin, require_permission, require_permission_on_any
 from .. import commands
 from ..models import DefinitionDraft
 from .checks import CheckResult, check_text, checks_response, place_findings
@@ -80,7 +81,7 @@ class EditingStart:
     draft: DefinitionDraft | None = None
 
 
-class DefinitionAdmin(ReadOnlyAdmin):
+class DefinitionAdmin(GrantedRowsAdmin):
     """Admin of definitions: documents that users edit and the engine stores.
 
     The admin of each kind implements saving and comparing.
@@ -114,11 +115,14 @@ class DefinitionAdmin(ReadOnlyAdmin):
     def add_permission(self) -> str:
         return self.change_permission.replace(".change_", ".add_")
 
-    def may_edit(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(self.change_permission)
+    def may_edit(self, request: HttpRequest, row: Model | None = None) -> bool:
+        return may(request.user, self.change_permission, row)
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return may(request.user, self.view_permission, obj)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(self.add_permission)
+        return may(request.user, self.add_permission)
 
     def get_urls(self) -> list[URLPattern]:
         name, view = self.opts.model_name, self.admin_site.admin_view
@@ -142,8 +146,7 @@ class DefinitionAdmin(ReadOnlyAdmin):
         """
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        require_permission(request, self.change_permission)
-        row, by = self.find_row(request, pk), request.user.get_username()
+        row, by = self.find_row(request, pk, self.change_permission), request.user.get_username()
         reason = request.POST.get("reason", "").strip()
         if not self.is_archivable:
             raise Http404
@@ -198,16 +201,21 @@ class DefinitionAdmin(ReadOnlyAdmin):
         row = self.find_row(request, pk)
         return json_file_response(row.document, str(row))
 
-    def find_row(self, request: HttpRequest, pk: object) -> Any:
-        """Return the row of the address.
+    def find_row(self, request: HttpRequest, pk: object, permission: str = "") -> Any:
+        """Return the row of the address. `permission`: what the user needs on it, besides the permission to view it.
 
         Raises:
-            Http404: when there is no such definition.
+            PermissionDenied: when the user lacks a permission.
+            Http404: when there is no such definition that the user may view.
         """
-        require_permission(request, self.view_permission)
-        row = self.model.objects.filter(pk=pk).first() if str(pk).isdecimal() and len(str(pk)) < 19 else None
+        for each in filter(None, (permission, self.view_permission)):
+            require_permission_on_any(request, each)
+        rows = visible(self.model.objects.all())
+        row = rows.filter(pk=pk).first() if str(pk).isdecimal() and len(str(pk)) < 19 else None
         if row is None:
             raise Http404(_("No such definition."))
+        if permission:
+            require_permission(request, permission, row)
         return row
 
     def redirect_to_saved(self, document: dict[str, Any]) -> HttpResponseRedirect:
@@ -226,7 +234,7 @@ class DefinitionAdmin(ReadOnlyAdmin):
             "title": title,
             "opts": self.opts,
             "kind": self.kind,
-            "may_edit": self.may_edit(request),
+            "may_edit": self.may_edit(request, extra_context.get("row")),
             "is_archivable": self.is_archivable,
             **{f"{verb}_url": f"{urls}_{verb}" for verb in ("edit", "raw", "check", "archive", "unarchive")},
             **extra_context,
@@ -248,13 +256,12 @@ class DefinitionAdmin(ReadOnlyAdmin):
 
     def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
         """Create a definition from the sample, or from another definition (`?like=…`)."""
-        require_permission(request, self.add_permission)
+        require_permission_on_any(request, self.add_permission)
         return self._handle_editor(request, None)
 
     def edit(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Edit a definition. A rejected document stays in the editor as it was typed."""
-        require_permission(request, self.change_permission)
-        return self._handle_editor(request, self.find_row(request, pk))
+        return self._handle_editor(request, self.find_row(request, pk, self.change_permission))
 
     def check_view(self, request: HttpRequest) -> HttpResponse:
         """Return the findings for the current text."""
@@ -278,13 +285,13 @@ class DefinitionAdmin(ReadOnlyAdmin):
         return JsonResponse({"kept": True})
 
     def _require_edit_permission(self, request: HttpRequest) -> None:
-        """Require the permission to create or to change definitions.
+        """Require the permission to create or to change any definition.
 
         Raises:
             PermissionDenied: when the user has neither.
         """
-        if not request.user.has_perm(self.add_permission):
-            require_permission(request, self.change_permission)
+        if not may(request.user, self.add_permission):
+            require_permission_on_any(request, self.change_permission)
 
     def _handle_editor(self, request: HttpRequest, row: Any) -> HttpResponse:
         editing_start = self._load_editing_start(request, row)
@@ -305,8 +312,10 @@ class DefinitionAdmin(ReadOnlyAdmin):
             return self._render_review(request, form, row)
         name = form.cleaned_data["document"].get("name")
         is_new = row is None and not self.model.objects.filter(name=name).exists()
-        if row is None and not is_new:
-            require_permission(request, self.change_permission)
+        if row is None:
+            self._keep_draft(request, row)
+            permission = self.add_permission if is_new else self.change_permission
+            require_permission(request, permission, self.model(name=name))
         if self.try_to_save(request, form, row):
             if is_new:
                 grant_to_current_actor([(self.target_type, name)])
@@ -335,7 +344,7 @@ class DefinitionAdmin(ReadOnlyAdmin):
             return EditingStart(draft.text, draft.base, draft)
         if row is not None:
             return EditingStart(format_json(row.document), self.base_revision(row))
-        other = self.model.objects.filter(pk=like).first() if like.isdecimal() else None
+        other = visible(self.model.objects.filter(pk=like)).first() if like.isdecimal() else None
         return EditingStart(format_json(self.copy_document(other) if other else self.sample), "")
 
     def _keep_draft(self, request: HttpRequest, row: Any) -> None:

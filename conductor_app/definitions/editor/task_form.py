@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from ...core.document.fields import TASK_DEFINITION
 from ...utils.formatting import LazyText
 from ...web.forms import format_json, parse_json_value
-from ...web.pages import require_permission
+from ...web.pages import require_permission_on_any
 from ..policies import task_drawings
 from .pages import DefinitionAdmin
 
@@ -102,8 +102,9 @@ class TaskFormPages(DefinitionAdmin):
 
     def form_view(self, request: HttpRequest, pk: int | None = None) -> HttpResponse:
         """Edit a definition, or create one, in the form. It starts with the user's draft if there is one."""
-        require_permission(request, self.add_permission if pk is None else self.change_permission)
-        row = self.find_row(request, pk) if pk is not None else None
+        if pk is None:
+            require_permission_on_any(request, self.add_permission)
+        row = self.find_row(request, pk, self.change_permission) if pk is not None else None
         if "document" in request.POST:
             # The review posts the document back to the page that opened it.
             return self._handle_editor(request, row)

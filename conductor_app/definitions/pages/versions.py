@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
+from ...access.visibility import may, visible
 from ...core.definition import walk
 from ...core.document.differences import SemanticChange, semantic_changes
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
@@ -49,9 +50,10 @@ class DefinitionHistoryPage(ObjectPage):
     name, permission = "definition_history", "conductor.view_workflowdefinition"
     template, live_template = "ops/definitions/history_page.html", "ops/definitions/history.html"
     route = "workflows/<int:pk>/history/"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest, pk: int) -> dict[str, Any]:
-        row = WorkflowDefinition.objects.filter(pk=min(pk, 2**62)).first()
+        row = visible(WorkflowDefinition.objects.filter(pk=min(pk, 2**62))).first()
         if row is None:
             raise NotFound(_("No such definition."))
         now = clock.now()
@@ -169,10 +171,9 @@ class VersionPages(DefinitionAdmin):
 
     def restore(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Save an old version's document as a new version."""
-        require_permission(request, self.change_permission)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        row, by = self.find_row(request, pk), request.user.get_username()
+        row, by = self.find_row(request, pk, self.change_permission), request.user.get_username()
         reason = request.POST.get("reason", "").strip() or f"Restored version {row.version}."
         try:
             version = commands.restore_workflow(row.name, row.version, by, reason)
@@ -207,7 +208,7 @@ class BreakpointPages(DefinitionAdmin):
 
     def breakpoints_of(self, request: HttpRequest, row: WorkflowDefinition) -> dict[str, Any]:
         """Return the context of the breakpoints, or nothing if the user may not set them."""
-        if not (request.user.has_perm(DEBUG_PERMISSION) and request.user.has_perm(PERMISSION)):
+        if not (request.user.has_perm(DEBUG_PERMISSION) and may(request.user, PERMISSION, row)):
             return {}
         found = live_breakpoints_of({"breakpoints": row.breakpoints}, clock.now())
         steps = [spot.ref for spot in walk(row.document.get("tasks")) if spot.ref]
@@ -219,8 +220,7 @@ class BreakpointPages(DefinitionAdmin):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         require_permission(request, DEBUG_PERMISSION)
-        require_permission(request, PERMISSION)
-        row = self.find_row(request, pk)
+        row = self.find_row(request, pk, PERMISSION)
         try:
             messages.success(request, _change_breakpoint(request, row))
         except RequestRefused as refused:

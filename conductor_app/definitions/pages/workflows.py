@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...access.permissions import TASK_DEF, WORKFLOW_DEF
+from ...access.visibility import may
 from ...core.definition import type_of, walk
 from ...core.document.differences import HOLDS_STEPS
 from ...core.errors import RequestRefused
@@ -239,13 +240,13 @@ class WorkflowDefinitionAdmin(
             "is_newest": newest.pk == row.pk,
             "next_version": newest.version + 1,
             "behind": [version for version in others if version.open_runs] if newest.pk == row.pk else [],
-            "may_move": request.user.has_perm("conductor.change_run"),
+            "may_move": may(request.user, "conductor.change_run", row),
             "other_pk": others[0].row.pk if others else None,
-            "may_try": any(map(request.user.has_perm, TRIED_BY)),
+            "may_try": any(may(request.user, permission, row) for permission in TRIED_BY),
             "model_usage": _describe_model_use.value(row.name, clock.now())
-            if request.user.has_perm("conductor.view_modelusage")
+            if may(request.user, "conductor.view_modelusage", row)
             else "",
-            "may_start": request.user.has_perm("conductor.execute_workflowdefinition"),
+            "may_start": may(request.user, "conductor.execute_workflowdefinition", row),
             **self.breakpoints_of(request, row),
         }
 

@@ -12,6 +12,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.visibility import may, visible
 from ...core.definition import Flow, structure_of_step, type_of, walk
 from ...core.errors import RequestRefused, ValidationFailed
 from ...core.primitives import JsonValue
@@ -121,9 +122,11 @@ class SimulatorPages(DefinitionAdmin):
         Raises:
             PermissionDenied: when the user may neither start runs nor edit definitions.
         """
-        if not any(map(request.user.has_perm, PERMISSIONS)):
+        if not any(may(request.user, permission) for permission in PERMISSIONS):
             raise PermissionDenied(PERMISSIONS[0])
         row = self.find_row(request, pk)
+        if not any(may(request.user, permission, row) for permission in PERMISSIONS):
+            raise PermissionDenied(PERMISSIONS[0])
         document, note = _select_document(request, row)
         trial = self._build_form(request, row, document)
         if request.method != "POST":
@@ -141,7 +144,7 @@ class SimulatorPages(DefinitionAdmin):
         inner = inner_workflows(document)
         documents = [document, *(each.document for each in inner.values())]
         names = {str(spot.step.get("name")) for each in documents for spot in walk(each.get("tasks"))}
-        tasks = dict(TaskDefinition.objects.filter(name__in=names).values_list("name", "document"))
+        tasks = dict(visible(TaskDefinition.objects.filter(name__in=names)).values_list("name", "document"))
         starts = recent_starts(row.name)
         suggested = _suggest_input(row, document, request.GET.get("like") or next((run.pk for run in starts), ""))
         trial = new_simulation_form(document, suggested, recorded_outputs(row.name), tasks, inner)
@@ -188,7 +191,7 @@ class SimulatorPages(DefinitionAdmin):
 
     def _set_save_requirement(self, request: HttpRequest, row: WorkflowDefinition) -> HttpResponse:
         """Set whether saving the definition requires that all test cases pass."""
-        require_permission(request, self.change_permission)
+        require_permission(request, self.change_permission, row)
         holds = request.POST.get("cases_hold") == "block"
         definition_commands.set_save_requirement(row.name, holds, request.user.get_username())
         message = _("Saving now requires that all test cases pass.") if holds else _("Test cases only warn.")
@@ -299,7 +302,7 @@ def submitted_form(form: SimulationForm, submitted: Mapping[str, str]) -> Simula
     form.input = submitted.get("input", form.input)
     for choice in form.steps:
         how = submitted.get(f"how.{choice.ref}", choice.how)
-        choice.how = how if how in KINDS_OF_OUTCOMES else GIVES
+        choice.how = how if how in KINDS_OF_OUTCOMES and (how != SIMULATED_TYPES or choice.is_workflow) else GIVES
         times = submitted.get(f"times.{choice.ref}", str(choice.times))
         choice.times = min(int(times), MAX_REPETITIONS) if times.isdecimal() and len(times) < 6 else 1
         output = submitted.get(f"output.{choice.ref}", choice.output).replace("\r\n", "\n")

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...access.visibility import visible
 from ...core.definition import type_of, types_where, walk
 from ...core.primitives import JsonValue
 from ...core.simulation import INSIDE
@@ -80,7 +81,7 @@ def _named_sub_workflows(
 
 
 def _newest_document(name: str, version: Any) -> Mapping[str, Any] | None:
-    rows = WorkflowDefinition.objects.filter(name=name)
+    rows = visible(WorkflowDefinition.objects.filter(name=name))
     if isinstance(version, int) and not isinstance(version, bool):
         rows = rows.filter(version=version)
     row = rows.order_by("-version").first()

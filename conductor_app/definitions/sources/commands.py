@@ -16,6 +16,8 @@ from django.db.models import Q
 from ...access.authentication import acting_as, actor_of_user, current_actor
 from ...access.commands.users import grant_to_current_actor
 from ...access.models import AuditEntry
+from ...access.permissions import FORM_TEMPLATE
+from ...access.visibility import visible, visible_names
 from ...core.definition import walk
 from ...core.document.differences import SemanticChange, semantic_changes
 from ...core.errors import Conflict, Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
@@ -293,6 +295,8 @@ class BundleItem:
 def export_bundle(names: Iterable[str], *, with_templates: bool = True) -> dict[str, Any]:
     """Return a bundle of the newest versions of these workflows, the workflows they start, and their task definitions.
 
+    It has only those that the current actor may read.
+
     `with_templates`: include the form templates of their HUMAN steps.
     """
     workflows: dict[str, dict[str, Any]] = {}
@@ -305,26 +309,27 @@ def export_bundle(names: Iterable[str], *, with_templates: bool = True) -> dict[
         if not found:
             break
     tasks = {spot.name for document in workflows.values() for spot in walk(document.get("tasks"))}
-    rows = TaskDefinition.objects.filter(name__in=tasks).order_by("name")
+    rows = visible(TaskDefinition.objects.filter(name__in=tasks).order_by("name"))
     given = {"format": FORMAT, "workflows": list(workflows.values()), "tasks": [row.document for row in rows]}
     templates = _templates(workflows.values()) if with_templates else []
     return given | ({"formTemplates": templates} if templates else {})
 
 
 def _templates(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the form templates that these workflows refer to, without those that do not exist."""
+    """Return the readable form templates that these workflows refer to, without those that do not exist."""
     found: dict[tuple[str, int], dict[str, Any]] = {}
     for name, version in sorted(named_templates(list(documents))):
         try:
             row = find_template(name, version)
         except NotFound:
             continue
-        found[row.name, row.version] = {"name": row.name, "version": row.version, **row.document}
+        if visible_names(FORM_TEMPLATE, [row.name]):
+            found[row.name, row.version] = {"name": row.name, "version": row.version, **row.document}
     return list(found.values())
 
 
 def _newest_versions(names: Iterable[str]) -> list[WorkflowDefinition]:
-    rows = WorkflowDefinition.objects.filter(name__in=list(names)).order_by("name", "version")
+    rows = visible(WorkflowDefinition.objects.filter(name__in=list(names)).order_by("name", "version"))
     return list({row.name: row for row in rows}.values())
 
 
@@ -362,7 +367,7 @@ def plan_import(given: JsonValue) -> list[BundleItem]:
     items = parse_bundle(given)
     names = {kind: [str(each.get("name")) for one, each in items if one == kind] for kind in (WORKFLOW, TASK)}
     old = {(WORKFLOW, row.name): row for row in _newest_versions(names[WORKFLOW])}
-    tasks = {(TASK, row.name): row for row in TaskDefinition.objects.filter(name__in=names[TASK])}
+    tasks = {(TASK, row.name): row for row in visible(TaskDefinition.objects.filter(name__in=names[TASK]))}
     return [
         _plan_template(document)
         if kind == TEMPLATE

@@ -5,20 +5,23 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ...access.visibility import may
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.primitives import JsonValue
+from ...human_tasks.models import FormTemplate
 from ...utils import clock
 from ...web.badges import relative_time
 from ...web.documents import json_file_response
 from ...web.forms import parse_json_value
-from ...web.pages import ObjectPage, Page, require_permission
+from ...web.pages import ObjectPage, Page, require_permission, require_permission_on_any
 from ..editor.pages import DefinitionAdmin
-from ..models import AppliedDefinition
+from ..models import AppliedDefinition, TaskDefinition, WorkflowDefinition
 from . import commands
 from .commands import DriftItem, exported_document, find_drift, find_drift_of
 
@@ -39,7 +42,11 @@ CHANGE_PERMISSIONS = tuple(
     f"conductor.{verb}_{model}" for verb in ("add", "change") for model in ("workflowdefinition", "taskdefinition")
 )
 TEMPLATE_VIEW_PERMISSION = "conductor.view_formtemplate"
-TEMPLATE_CHANGE_PERMISSIONS = ("conductor.add_formtemplate", "conductor.change_formtemplate")
+MODEL_BY_KIND: dict[str, type[Model]] = {
+    commands.WORKFLOW: WorkflowDefinition,
+    commands.TASK: TaskDefinition,
+    commands.TEMPLATE: FormTemplate,
+}
 MAX_BYTES = 10_000_000
 MAX_EXPORTED = 1_000
 
@@ -48,20 +55,27 @@ class DriftPage(Page):
     """List of the definitions that were edited or deleted since a folder has applied them, by source."""
 
     name, title, template = "definition_drift", gettext_lazy("Definitions from Git"), "ops/definitions/drift.html"
-    permission = "conductor.view_workflowdefinition"
+    permission, shows_granted_rows = "conductor.view_workflowdefinition", True
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now, label = clock.now(), request.GET.get("label", "").replace("\0", "")
         found = find_drift(label)
         drifted = [item for item in found if item.is_drifted]
-        labels = AppliedDefinition.objects.order_by("label").values_list("label", flat=True).distinct()
         return {
             "label": label,
-            "labels": list(labels[:MAX_LISTED]) if label else sorted({item.applied.label for item in found}),
+            "labels": _labels(request) if label else sorted({item.applied.label for item in found}),
             "count": len(found),
             "rows": [_drift_row(item, now) for item in drifted[:MAX_LISTED]],
             "hidden": max(len(drifted) - MAX_LISTED, 0),
         }
+
+
+def _labels(request: HttpRequest) -> list[str]:
+    """Return the names of the sources of the definitions that the user may read."""
+    if not request.user.has_perm(DriftPage.permission):
+        return sorted({item.applied.label for item in find_drift()})
+    labels = AppliedDefinition.objects.order_by("label").values_list("label", flat=True).distinct()
+    return list(labels[:MAX_LISTED])
 
 
 def _drift_row(item: DriftItem, now: int) -> dict[str, Any]:
@@ -78,6 +92,7 @@ class DriftExportPage(ObjectPage):
     """Download of a definition as it is here, for the folder that has applied it."""
 
     name, permission = "definition_drift_export", "conductor.view_workflowdefinition"
+    shows_granted_rows = True
     route = "definition-drift/<int:pk>/"
 
     def get_context(self, request: HttpRequest, pk: int) -> Any:
@@ -142,27 +157,27 @@ class BundlePages(DefinitionAdmin):
     def export_definitions(self, request: HttpRequest) -> HttpResponse:
         """Download a bundle: one workflow with everything that it uses (`?name=`), or all workflows."""
         for permission in VIEW_PERMISSIONS:
-            require_permission(request, permission)
+            require_permission_on_any(request, permission)
         name = request.GET.get("name")
-        names = [name] if name else self.model.objects.order_by("name").values_list("name", flat=True).distinct()
+        names = (
+            [name] if name else self.get_queryset(request).order_by("name").values_list("name", flat=True).distinct()
+        )
         bundle = commands.export_bundle(
-            list(names[:MAX_EXPORTED]), with_templates=request.user.has_perm(TEMPLATE_VIEW_PERMISSION)
+            list(names[:MAX_EXPORTED]), with_templates=may(request.user, TEMPLATE_VIEW_PERMISSION)
         )
         return json_file_response(bundle, name or "definitions")
 
     def import_definitions(self, request: HttpRequest) -> HttpResponse:
         """Preview the import of a bundle, or import it if the form confirms the preview."""
         for permission in CHANGE_PERMISSIONS:
-            require_permission(request, permission)
+            require_permission_on_any(request, permission)
         form = BundleForm(request.POST or None, request.FILES or None)
         items, text = [], ""
         if request.method == "POST" and form.is_valid():
             text = form.cleaned_data["text"]
             try:
                 bundle = _parse_bundle_text(text)
-                if any(kind == commands.TEMPLATE for kind, _document in commands.parse_bundle(bundle)):
-                    for permission in TEMPLATE_CHANGE_PERMISSIONS:
-                        require_permission(request, permission)
+                _require_import_rights(request, bundle)
                 if request.POST.get("step") == "take":
                     return self._import_bundle(request, form, bundle)
                 items = commands.plan_import(bundle)
@@ -181,6 +196,18 @@ class BundlePages(DefinitionAdmin):
         if rejected:
             messages.warning(request, _("Rejected: %(names)s.") % {"names": ", ".join(rejected[:10])})
         return HttpResponseRedirect(reverse("admin:conductor_workflowdefinition_changelist"))
+
+
+def _require_import_rights(request: HttpRequest, bundle: JsonValue) -> None:
+    """Require the permissions to create and to change each definition of a bundle.
+
+    Raises:
+        PermissionDenied: when one is missing.
+    """
+    for kind, document in commands.parse_bundle(bundle):
+        model = MODEL_BY_KIND[kind]
+        for verb in ("add", "change"):
+            require_permission(request, f"conductor.{verb}_{model._meta.model_name}", model(name=document.get("name")))
 
 
 def _parse_bundle_text(text: str) -> Any:

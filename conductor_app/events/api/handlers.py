@@ -4,11 +4,11 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Prefetch, QuerySet
 from django.http import HttpResponse
 
 from ...access.grants import tags_by_name
-from ...access.permissions import DELETE, EVENT_HANDLER, READ
+from ...access.permissions import DELETE, EVENT_HANDLER, READ, UPDATE
 from ...access.visibility import visible
 from ...core.document.fields import (
     ChoiceOf,
@@ -38,9 +38,11 @@ from ...web.api.view import ConductorRequest, ConductorView
 from ..commands.handlers import create_handlers, delete_handler, update_handler
 from ..commands.intake import receive_event
 from ..models import MATCHED, EventAction, EventDelivery, EventHandler, HandlerEvaluation, Webhook
+from ..queries import visible_deliveries, visible_results
 
 can_save_handlers = RequiresDefinitionAccess(EVENT_HANDLER, targets.definitions_in_body(EVENT_HANDLER))
 can_view_handler = requires(READ, EVENT_HANDLER, targets.named_in_address(EVENT_HANDLER, "name"))
+can_update_handler = requires(UPDATE, EVENT_HANDLER, targets.named_in_address(EVENT_HANDLER, "name"))
 can_delete_handler = requires(DELETE, EVENT_HANDLER, targets.named_in_address(EVENT_HANDLER, "event"))
 EVENT_HANDLER_DOCUMENT: FieldTable = (*HANDLER_FIELDS, TAGS)
 WEBHOOK: FieldTable = (
@@ -182,8 +184,8 @@ class ActiveEventHandlers(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "List active event handlers with their statistics",
-            permission=ADMINISTRATORS_ONLY,
+            "List the readable active event handlers with their statistics",
+            permission=ALLOW_ALL,
             reply=HANDLED_EVENT_PAGE,
         ),
     }
@@ -200,8 +202,8 @@ class EventHandlerNumbers(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "List all event handlers with their statistics",
-            permission=ADMINISTRATORS_ONLY,
+            "List the readable event handlers with their statistics",
+            permission=ALLOW_ALL,
             reply=HANDLED_EVENT_PAGE,
             query={"from": int},
         ),
@@ -215,9 +217,9 @@ def _handlers_with_counts(handlers: QuerySet[EventHandler], since: int) -> dict:
     def numbers(rows: QuerySet) -> dict[str, int]:
         return dict(rows.values_list("handler").annotate(number=Count("pk")).order_by())
 
-    messages = numbers(HandlerEvaluation.objects.filter(at__gte=since))
-    actions = numbers(EventAction.objects.filter(created_at__gte=since))
-    return handled_events_document(list(handlers.order_by("name")), messages, actions)
+    messages = numbers(visible(HandlerEvaluation.objects.filter(at__gte=since)))
+    actions = numbers(visible(EventAction.objects.filter(created_at__gte=since)))
+    return handled_events_document(list(visible(handlers).order_by("name")), messages, actions)
 
 
 class EventExecutions(ConductorView):
@@ -226,7 +228,7 @@ class EventExecutions(ConductorView):
     operations = {
         "get": ApiOperation(
             "List the latest executions of an event handler",
-            permission=ADMINISTRATORS_ONLY,
+            permission=can_view_handler,
             reply=ArrayOf(EVENT_EXECUTION),
             query={"from": int},
         ),
@@ -252,8 +254,8 @@ class EventMessages(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "List the latest events",
-            permission=ADMINISTRATORS_ONLY,
+            "List the latest readable events",
+            permission=ALLOW_ALL,
             reply=ArrayOf(EVENT_MESSAGE),
             query={"from": int},
         ),
@@ -262,7 +264,10 @@ class EventMessages(ConductorView):
     def get(self, request: ConductorRequest, event: str) -> HttpResponse:
         since = request.query.integer("from", 0, 64)
         rows = EventDelivery.objects.filter(event=event, received_at__gte=since).order_by("-received_at", "-pk")
-        whole = rows.prefetch_related("verdicts__delivery", "actions__delivery")
+        whole = visible_deliveries(rows).prefetch_related(
+            Prefetch("verdicts", visible_results(HandlerEvaluation.objects.select_related("delivery"))),
+            Prefetch("actions", visible_results(EventAction.objects.select_related("delivery"))),
+        )
         return Json([event_message_document(row) for row in whole[:MAX_ROWS]])
 
 
@@ -270,12 +275,12 @@ class EventTags(ConductorView):
     """GET, PUT, DELETE /api/event/{name}/tags: list, add or remove tags."""
 
     operations = {
-        "get": ApiOperation("List the tags of an event handler", permission=ADMINISTRATORS_ONLY, reply=ArrayOf(TAG)),
+        "get": ApiOperation("List the tags of an event handler", permission=can_view_handler, reply=ArrayOf(TAG)),
         "put": ApiOperation(
-            "Set the tags of an event handler", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+            "Set the tags of an event handler", permission=can_update_handler, reply=EMPTY_REPLY, body=ArrayOf(TAG)
         ),
         "delete": ApiOperation(
-            "Remove tags from an event handler", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+            "Remove tags from an event handler", permission=can_update_handler, reply=EMPTY_REPLY, body=ArrayOf(TAG)
         ),
     }
 

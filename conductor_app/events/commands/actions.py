@@ -11,12 +11,13 @@ from time import monotonic
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 
 from ...access import audit
 from ...access.authentication import acting_as_owner
 from ...access.encryption import decrypt_masked
 from ...access.grants import require_run_control
+from ...access.visibility import usable
 from ...core import commands
 from ...core.child_runs import depth_after_event
 from ...core.commands import reports
@@ -41,7 +42,18 @@ from ...runs.store.outbox import consume
 from ...runs.store.rows import format_iteration_path
 from ...settings import conf
 from ...utils import clock, randomness
-from ..models import COMPLETED, FAILED, IN_PROGRESS, MATCHED, EventAction, EventDelivery, EventHandler, Webhook
+from ..models import (
+    COMPLETED,
+    FAILED,
+    IN_PROGRESS,
+    MATCHED,
+    EventAction,
+    EventDelivery,
+    EventHandler,
+    HandlerEvaluation,
+    Webhook,
+)
+from ..queries import visible_deliveries, visible_results
 from .intake import HandlerVerdict, evaluate_condition, handlers_for, save_verdicts, stored_payloads
 from .webhooks import built_in_handlers
 
@@ -370,9 +382,9 @@ def _workflow_name(params: JsonValue) -> Any:
 
 
 def try_on_past_events(document: dict[str, Any]) -> HandlerTrial:
-    """Try a handler document, saved or not, on the newest events of its name. Nothing is executed or saved."""
+    """Try a handler document, saved or not, on the newest visible events of its name. Nothing is executed or saved."""
     handler = EventHandler(name=str(document.get("name") or ""), document=document)
-    rows = EventDelivery.objects.filter(event=str(document.get("event") or ""))
+    rows = visible_deliveries(EventDelivery.objects.filter(event=str(document.get("event") or "")))
     newest = rows.order_by("-received_at", "-pk")[:TRIED]
     sizes = list(newest.values_list("pk", "payload_size"))
     small = [pk for pk, size in sizes if size <= MAX_TESTED_SIZE]
@@ -390,13 +402,14 @@ def try_on_past_events(document: dict[str, Any]) -> HandlerTrial:
 
 
 def _deliveries_in_order(ids: Sequence[int]) -> list[EventDelivery]:
-    rows = EventDelivery.objects.filter(pk__in=ids).defer("payload").prefetch_related("verdicts").in_bulk()
+    verdicts = Prefetch("verdicts", visible_results(HandlerEvaluation.objects.all()))
+    rows = EventDelivery.objects.filter(pk__in=ids).defer("payload").prefetch_related(verdicts).in_bulk()
     return [rows[id] for id in ids if id in rows]
 
 
 def startable_workflow_names() -> frozenset[str]:
-    """Return the names of all workflows."""
-    return frozenset(WorkflowDefinition.objects.order_by().values_list("name", flat=True).distinct())
+    """Return the names of the workflows that the current actor may use."""
+    return frozenset(usable(WorkflowDefinition.objects.order_by()).values_list("name", flat=True).distinct())
 
 
 def plan_replay(delivery: EventDelivery) -> list[HandlerPreview]:

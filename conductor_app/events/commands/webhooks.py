@@ -26,7 +26,7 @@ from ...core.primitives import JsonValue, derived_id
 from ...core.validation.checks import read_webhook
 from ...db.fields import loads
 from ...utils import clock, randomness
-from ..models import EventHandler, Webhook
+from ..models import EventHandler, Webhook, built_in_handler_name
 from ..store import condition_paths, waiting_attempts
 from .intake import receive_event
 
@@ -290,7 +290,7 @@ def built_in_handlers(row: Webhook, payload: Document) -> list[EventHandler]:
         {"action": "complete_task", "complete_task": {"taskId": attempt_id}, "takesPayload": True}
         for attempt_id in matching_tasks(row, payload)
     ]
-    handler = EventHandler(name=f"webhook {row.name}", owner_id=row.owner_id, document={"actions": actions})
+    handler = EventHandler(name=built_in_handler_name(row.name), owner_id=row.owner_id, document={"actions": actions})
     return [handler] if actions else []
 
 

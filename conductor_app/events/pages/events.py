@@ -8,6 +8,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.admin import AdminSite
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
@@ -16,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...access.authentication import server_address
+from ...access.visibility import may, visible
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.events import INTERNAL
 from ...core.failure_grouping import informative_line
@@ -37,6 +39,8 @@ from ..models import (
     EventDelivery,
     EventHandler,
     HandlerEvaluation,
+    Webhook,
+    built_in_handler_name,
 )
 from ..queries import (
     ACTION_FAILED,
@@ -53,6 +57,7 @@ from ..queries import (
     event_page,
     event_sources,
     load_events,
+    visible_deliveries,
 )
 
 VERDICT_LABELS = {
@@ -97,13 +102,14 @@ MAX_NAMES = 500
 MAX_PARAMS_LENGTH = 400
 VIEW_PERMISSION = "conductor.view_event_handler"
 MAX_REPLAYS = 20
-REPLAY_PERMISSION = "conductor.execute_event_handler"
+REPLAY_PERMISSION, WEBHOOK_PERMISSION = "conductor.execute_event_handler", "conductor.execute_webhook"
 
 
 class EventsPage(Page):
     """List of received events."""
 
     name, title, template, permission = "events", "Events", "ops/events/list.html", VIEW_PERMISSION
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         query, refused, found = request.GET, "", EventListPage(())
@@ -133,7 +139,10 @@ class EventsPage(Page):
             "news_query": address_without(query, than=str(first))[1:] if first and not query.get("before") else ""
         }
         if not found.delivered:
-            context |= {"is_empty": not EventDelivery.objects.exists(), "curl": _sample_command(request)}
+            context |= {
+                "is_empty": not visible_deliveries(EventDelivery.objects.all()).exists(),
+                "curl": _sample_command(request),
+            }
         return context
 
     def urls(self, site: AdminSite) -> list[URLPattern]:
@@ -157,7 +166,8 @@ class EventsPage(Page):
 
 def _sample_command(request: HttpRequest) -> str:
     """Return a command that sends an event, for a handler that exists if there is one."""
-    listened = EventHandler.objects.filter(is_active=True).order_by("name").values_list("event", flat=True).first()
+    handlers = visible(EventHandler.objects.filter(is_active=True).order_by("name"))
+    listened = handlers.values_list("event", flat=True).first()
     event = json.dumps({"event": listened or "conductor:orders:paid", "id": "4711", "total": 12}, ensure_ascii=False)
     address = f"{server_address(request)}/api/event/handleIncomingEvent"
     return f"curl -X POST {address} -H 'Content-Type: application/json' \\\n  -d {shlex.quote(event)}"
@@ -167,6 +177,7 @@ class EventPage(ObjectPage):
     """Page of one event: its source, its payload, and the result of each handler."""
 
     name, template, permission = "event", "ops/events/event.html", VIEW_PERMISSION
+    shows_granted_rows = True
     route = "events/<int:event_id>/"
 
     def get_context(self, request: HttpRequest, event_id: int) -> dict[str, Any]:
@@ -179,7 +190,8 @@ class EventPage(ObjectPage):
             "again": repeat_note(row.duplicates) if row.duplicates else "",
             "source": source_label(row.source),
             "payload": payload_documents(row, ("payload",))[0],
-            "replays": list(row.replays.defer("payload").order_by("-pk")[:MAX_REPLAYS]),
+            "replays": list(visible_deliveries(row.replays.defer("payload")).order_by("-pk")[:MAX_REPLAYS]),
+            "may_replay": may(request.user, REPLAY_PERMISSION),
             "tab": "received",
         }
 
@@ -198,9 +210,9 @@ def find_event(event_id: int, rows: Any = None) -> EventDelivery:
     """Return the event with this id.
 
     Raises:
-        NotFound: when there is no such event.
+        NotFound: when there is no such event that the current actor may see.
     """
-    rows = EventDelivery.objects.all() if rows is None else rows
+    rows = visible_deliveries(EventDelivery.objects.all() if rows is None else rows)
     row = rows.filter(pk=event_id).first() if event_id < 2**63 else None
     if row is None:
         raise NotFound(_("No such event. Events are deleted after EVENT_RETENTION_DAYS days."))
@@ -211,19 +223,33 @@ class ReplayPage(ObjectPage):
     """Page that replays an event."""
 
     name, template, permission = "event_replay", "ops/events/replay.html", REPLAY_PERMISSION
+    shows_granted_rows = True
     route = "events/<int:event_id>/replay/"
 
     def get_context(self, request: HttpRequest, event_id: int) -> dict[str, Any]:
         row = find_event(event_id)
         context = {"title": _("Replay %(event)s") % {"event": row.event}, "row": row}
         try:
-            return context | {"plan": [preview_view(each) for each in plan_replay(row)]}
+            return context | {
+                "plan": [
+                    preview_view(each)
+                    for each in plan_replay(row)
+                    if _may_replay(request, row, each.verdict.handler.name)
+                ]
+            }
         except RequestRefused as refused:
             return context | {"plan": [], "refused": refused.message}
 
     def handle_post(self, request: HttpRequest, event_id: int) -> HttpResponse:
+        """Replay the event to the selected handlers.
+
+        Raises:
+            PermissionDenied: when the user may not execute one of them.
+        """
         row, by = find_event(event_id), request.user.get_username()
         names, reason = request.POST.getlist("handler"), request.POST.get("reason", "").strip()
+        if not all(_may_replay(request, row, name) for name in names):
+            raise PermissionDenied(REPLAY_PERMISSION)
         address = reverse("admin:event_replay", args=[row.pk])
         if not names or not reason:
             message = _("Select at least one handler.") if reason else _("Enter a reason.")
@@ -238,10 +264,20 @@ class ReplayPage(ObjectPage):
         return HttpResponseRedirect(event_address(fresh.pk))
 
 
+def _may_replay(request: HttpRequest, event: EventDelivery, handler: str) -> bool:
+    """Return True if the user may execute a handler, or the webhook into which it is built."""
+    webhook = event.event.partition(":")[2]
+    is_built_in = handler == built_in_handler_name(webhook)
+    return may(request.user, REPLAY_PERMISSION, EventHandler(name=handler)) or (
+        is_built_in and may(request.user, WEBHOOK_PERMISSION, Webhook(name=webhook))
+    )
+
+
 class SourcesPage(Page):
     """List of event sources."""
 
     name, title, template, permission = "event_sources", "Events", "ops/events/sources.html", VIEW_PERMISSION
+    shows_granted_rows = True
     live_template = "ops/events/source_rows.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
@@ -357,7 +393,7 @@ def parse_filter(query: QueryDict) -> EventFilter:
 
 def filter_bar(query: QueryDict) -> dict[str, Any]:
     """Return the context of the filter form."""
-    handlers = list(EventHandler.objects.order_by("name").values_list("name", "event")[:MAX_NAMES])
+    handlers = list(visible(EventHandler.objects.order_by("name")).values_list("name", "event")[:MAX_NAMES])
     return {
         **{name: query.get(name, "") for name in FILTER_FIELDS},
         "handlers": [name for name, _event in handlers],

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...access.permissions import EVENT_HANDLER
+from ...access.visibility import may
 from ...core.errors import RequestRefused, ValidationFailed
 from ...core.validation.checks import read_handler
 from ...definitions.editor.checks import HANDLER, CheckResult, place_findings
@@ -20,7 +21,7 @@ from ...definitions.editor.pages import DefinitionAdmin, require_same_name
 from ...definitions.validation import check_handler
 from ...web.badges import relative_time, render_pill
 from ...web.forms import format_json
-from ...web.pages import require_permission, show_refusal
+from ...web.pages import show_refusal
 from ..commands.actions import TRIED, try_on_past_events
 from ..commands.handlers import create_handlers, delete_handler, set_active, update_handler
 from ..models import EventHandler
@@ -63,12 +64,6 @@ class EventHandlerAdmin(DefinitionAdmin):
         view = self.admin_site.admin_view(self.act)
         return [path("<int:pk>/do/<str:act>/", view, name="eventhandler_act"), *super().get_urls()]
 
-    def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        return request.user.has_perm(self.view_permission)
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request)
-
     def get_queryset(self, request: HttpRequest) -> QuerySet[EventHandler]:
         return with_last_verdict(super().get_queryset(request))
 
@@ -79,6 +74,7 @@ class EventHandlerAdmin(DefinitionAdmin):
         last = event_page(EventFilter(handler=row.name)).delivered[:MAX_EVENTS]
         findings = lint_handler(*check_handler(dict(row.document)))
         return {
+            "may_delete": may(request.user, self._delete_permission(request), row),
             "checked": CheckResult(row.document, place_findings(findings, format_json(row.document))),
             "recent_events": [
                 (delivered.delivery, _outcome_of_handler(row.name, handler_outcomes(delivered))) for delivered in last
@@ -115,9 +111,9 @@ class EventHandlerAdmin(DefinitionAdmin):
         """
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        require_permission(request, self.change_permission)
+        permission = self._delete_permission(request) if act == "delete" else self.change_permission
         row, by, reason = (
-            self.find_row(request, pk),
+            self.find_row(request, pk, permission),
             request.user.get_username(),
             request.POST.get("reason", "").strip(),
         )
@@ -134,6 +130,14 @@ class EventHandlerAdmin(DefinitionAdmin):
         except RequestRefused as refused:
             show_refusal(request, refused)
         return HttpResponseRedirect(reverse("admin:conductor_eventhandler_change", args=[pk]))
+
+    def _delete_permission(self, request: HttpRequest) -> str:
+        """Return the permission to delete a handler: that to change all handlers is sufficient."""
+        return (
+            self.change_permission
+            if request.user.has_perm(self.change_permission)
+            else self.change_permission.replace(".change_", ".delete_")
+        )
 
     @admin.display(description=gettext_lazy("state"))
     def state(self, row: EventHandler) -> SafeString:

@@ -6,13 +6,15 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...access.authentication import server_address
-from ...core.errors import RequestRefused, ValidationFailed
+from ...access.visibility import may, visible
+from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands import webhooks
 from ..models import Webhook
@@ -28,7 +30,9 @@ VERIFIERS = (
 )
 SENDER_ISSUED = ("SLACK_BASED", "STRIPE")
 """Verifiers whose secret the other system issues. This server cannot generate it."""
-VIEW_PERMISSION, CHANGE_PERMISSION = "conductor.view_webhook", "conductor.change_webhook"
+VIEW_PERMISSION, ADD_PERMISSION, CHANGE_PERMISSION, DELETE_PERMISSION = (
+    f"conductor.{verb}_webhook" for verb in ("view", "add", "change", "delete")
+)
 MAX_LISTED = 500
 SECRET_GRACE_SECONDS = {"0": 0, "hour": 3_600, "day": 86_400, "week": 604_800}
 """How long a former secret stays valid after a rotation, in seconds."""
@@ -153,35 +157,70 @@ class WebhooksPage(Page):
     """List of all webhooks."""
 
     name, title, template, permission = "webhooks", "Events", "ops/events/webhooks.html", VIEW_PERMISSION
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        rows = list(Webhook.objects.order_by("name")[:MAX_LISTED])
+        rows = list(visible(Webhook.objects.order_by("name"))[:MAX_LISTED])
         last = newest_by_event([f"webhook:{row.name}" for row in rows])
         return {
             "rows": [(row, webhook_address(request, row), last.get(f"webhook:{row.name}")) for row in rows],
-            "may_edit": request.user.has_perm(CHANGE_PERMISSION),
+            "may_edit": _may_create(request),
             "tab": "webhooks",
         }
+
+
+def _may_create(request: HttpRequest, name: str | None = None) -> bool:
+    """Return True if the user may create a webhook of any name, or of this one."""
+    row = None if name is None else Webhook(name=name)
+    return request.user.has_perm(CHANGE_PERMISSION) or may(request.user, ADD_PERMISSION, row)
+
+
+def _may_delete(request: HttpRequest, row: Webhook) -> bool:
+    return request.user.has_perm(CHANGE_PERMISSION) or may(request.user, DELETE_PERMISSION, row)
+
+
+def _find_webhook(webhook_id: str) -> Webhook | None:
+    """Return a webhook, or None without an id.
+
+    Raises:
+        NotFound: when there is no such webhook that the current actor may see.
+    """
+    row = visible(Webhook.objects.filter(pk=webhook_id)).first() if webhook_id else None
+    if webhook_id and row is None:
+        raise NotFound(f"No such webhook: {webhook_id}")
+    return row
 
 
 class _WebhookFormPage(ObjectPage):
     """Form for a new or an existing webhook."""
 
     template = "ops/events/webhook.html"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest, webhook_id: str = "") -> dict[str, Any]:
-        row = webhooks.find_webhook(webhook_id) if webhook_id else None
+        row = _find_webhook(webhook_id)
         initial = initial_values(row.name, row.document) if row else {"verifier": "HMAC_BASED"}
         return self._page_context(request, row, WebhookForm(initial=initial))
 
     def handle_post(self, request: HttpRequest, webhook_id: str = "") -> HttpResponse | dict[str, Any]:
-        require_permission(request, CHANGE_PERMISSION)
-        row = webhooks.find_webhook(webhook_id) if webhook_id else None
-        act = request.POST.get("do", "save")
+        """Save, rotate or delete.
+
+        Raises:
+            PermissionDenied: when the user may not.
+        """
+        row, act = _find_webhook(webhook_id), request.POST.get("do", "save")
+        if row is not None and act == "delete":
+            if not _may_delete(request, row):
+                raise PermissionDenied(DELETE_PERMISSION)
+        elif row is not None:
+            require_permission(request, CHANGE_PERMISSION, row)
         if row is not None and act in ("rotate", "delete"):
             return (self._rotate_secret if act == "rotate" else self._delete)(request, row)
         form = WebhookForm(request.POST)
         if form.is_valid():
+            name = form.cleaned_data["name"]
+            if (row is None or name != row.name) and not _may_create(request, name):
+                raise PermissionDenied(ADD_PERMISSION)
             generated_secret = "" if row or not is_generated(form.cleaned_data) else secrets.token_urlsafe(32)
             if generated_secret:
                 form.cleaned_data["secret"] = generated_secret
@@ -247,7 +286,8 @@ class _WebhookFormPage(ObjectPage):
             "header_example": "X-Key: …",
             "needs_headers": verifier == "HEADER_BASED",
             "is_issued": verifier in SENDER_ISSUED,
-            "may_edit": request.user.has_perm(CHANGE_PERMISSION),
+            "may_edit": may(request.user, CHANGE_PERMISSION, row) if row else _may_create(request),
+            "may_delete": row is not None and _may_delete(request, row),
             "waiting": waiting_tasks(webhooks.receiving_workflows(row)) if row else [],
             "tab": "webhooks",
         }
@@ -257,6 +297,9 @@ class NewWebhookPage(_WebhookFormPage):
     """Page that creates a webhook."""
 
     name, permission, route = "webhook_new", CHANGE_PERMISSION, "webhooks/new/"
+
+    def is_open_to(self, request: HttpRequest) -> bool:
+        return _may_create(request)
 
 
 class WebhookPage(_WebhookFormPage):

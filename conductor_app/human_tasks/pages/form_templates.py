@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.visibility import may, visible
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...core.human_tasks import ANSWER_SCHEMA_KEY, TEMPLATES, answer_schema, human_task_definition
 from ...core.primitives import JsonValue
@@ -182,17 +183,17 @@ SAMPLE = {
 class FormTemplatesPage(Page):
     """List of all versions of all form templates."""
 
-    name, permission = "form_templates", VIEW_PERMISSION
+    name, permission, shows_granted_rows = "form_templates", VIEW_PERMISSION, True
     title = gettext_lazy("Form templates")
     template = "ops/human_tasks/form_templates.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        rows = list(FormTemplate.objects.order_by("name", "-version")[: MAX_LISTED + 1])
+        rows = list(visible(FormTemplate.objects.order_by("name", "-version"))[: MAX_LISTED + 1])
         return {
             "rows": [(row, len(build_form(row.document.get("jsonSchema")))) for row in rows[:MAX_LISTED]],
             "is_cut": len(rows) > MAX_LISTED,
             "most": MAX_LISTED,
-            "may_add": request.user.has_perm(ADD_PERMISSION),
+            "may_add": may(request.user, ADD_PERMISSION),
         }
 
 
@@ -212,6 +213,7 @@ class _TemplateEditorPage(ObjectPage):
     """Form for a new template or a stored version."""
 
     template = "ops/human_tasks/form_template.html"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest, template_id: int | None = None) -> dict[str, Any]:
         row = _find_template(template_id)
@@ -222,8 +224,12 @@ class _TemplateEditorPage(ObjectPage):
         row, act = _find_template(template_id), request.POST.get("do", "save")
         if row is not None and act == "delete":
             return self._delete(request, row)
-        require_permission(request, CHANGE_PERMISSION if row is not None and act != "new_version" else ADD_PERMISSION)
+        permission = CHANGE_PERMISSION if row is not None and act != "new_version" else ADD_PERMISSION
+        if row is not None:
+            require_permission(request, permission, row)
         form = TemplateForm(request.POST)
+        if row is None and form.is_valid():
+            require_permission(request, permission, FormTemplate(name=form.cleaned_data["document"].get("name")))
         if form.is_valid() and (saved := self._save(request, form, row, act == "new_version")):
             messages.success(request, _("Form template %(template)s saved.") % {"template": saved})
             return HttpResponseRedirect(reverse("admin:form_template", args=[saved.pk]))
@@ -252,7 +258,7 @@ class _TemplateEditorPage(ObjectPage):
         return None
 
     def _delete(self, request: HttpRequest, row: FormTemplate) -> HttpResponse:
-        require_permission(request, DELETE_PERMISSION)
+        require_permission(request, DELETE_PERMISSION, row)
         try:
             reason = request.POST.get("reason", "").strip()[:500]
             human_tasks_form_templates.delete_template(row.name, row.version, request.user.get_username(), reason)
@@ -270,9 +276,9 @@ class _TemplateEditorPage(ObjectPage):
             "form": form,
             "fields": preview.rendered_fields() if preview else [],
             "versions": FormTemplate.objects.filter(name=row.name).order_by("-version")[:MAX_LISTED] if row else [],
-            "may_add": request.user.has_perm(ADD_PERMISSION),
-            "may_change": request.user.has_perm(CHANGE_PERMISSION if row else ADD_PERMISSION),
-            "may_delete": request.user.has_perm(DELETE_PERMISSION),
+            "may_add": may(request.user, ADD_PERMISSION, row),
+            "may_change": may(request.user, CHANGE_PERMISSION if row else ADD_PERMISSION, row),
+            "may_delete": may(request.user, DELETE_PERMISSION, row),
             "permission": CHANGE_PERMISSION if row else ADD_PERMISSION,
         }
 
@@ -292,7 +298,7 @@ class FormTemplatePage(_TemplateEditorPage):
 def _find_template(template_id: int | None) -> FormTemplate | None:
     if template_id is None:
         return None
-    row = FormTemplate.objects.filter(pk=template_id).first() if template_id < 2**62 else None
+    row = visible(FormTemplate.objects.filter(pk=template_id)).first() if template_id < 2**62 else None
     if row is None:
         raise NotFound(_("No such form template. It may have been deleted."))
     return row

@@ -7,6 +7,7 @@ from django import forms
 from django.contrib import messages
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -32,7 +33,9 @@ from .. import commands
 from ..commands import can_complete_human_task, require_completion_right
 from ..models import HumanTask
 from ..waiting_queries import (
+    COMPLETION_RIGHTS,
     OPEN_HUMAN_TASKS,
+    VIEW_RIGHTS,
     HumanTaskView,
     expected_output_names,
     guessed_schema,
@@ -41,21 +44,26 @@ from ..waiting_queries import (
     human_task_view,
     output_schema,
     task_comments,
+    visible_human_tasks,
     waiting_attempts,
 )
 
 MAX_SHOWN = 200
 MAX_AT_ONCE = 50
-ACT_PERMISSION = "conductor.change_run"
+VIEW_PERMISSION, ACT_PERMISSION = "conductor.view_run", "conductor.change_run"
 INBOX_TABS = {"all": gettext_lazy("All"), "mine": gettext_lazy("Mine"), "groups": gettext_lazy("My groups")}
 
 
 class HumanTasksPage(Page):
     """List of open human tasks."""
 
-    name, template, permission = "human_tasks", "ops/human_tasks/list.html", "conductor.view_run"
+    name, template, permission = "human_tasks", "ops/human_tasks/list.html", VIEW_PERMISSION
+    shows_granted_rows = True
     title = gettext_lazy("Human tasks")
     live_template = "ops/human_tasks/rows.html"
+
+    def is_open_to(self, request: HttpRequest) -> bool:
+        return super().is_open_to(request) or _may_see_some_task(request)
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now, found, user = clock.now(), human_task_inbox(clock.now()), request.user
@@ -88,6 +96,12 @@ def current_person(request: HttpRequest) -> Actor:
     """Return the user as the actor of a command."""
     user_id = int(request.user.pk or 0)
     return Actor(request.user.get_username(), permission_set_of(user_id), user_id)
+
+
+def _may_see_some_task(request: HttpRequest) -> bool:
+    """Return True if a grant shows the user human tasks. The API shows the same tasks."""
+    granted = current_person(request).permissions.names
+    return any(right in granted for right in (*VIEW_RIGHTS, *COMPLETION_RIGHTS))
 
 
 def may_act(request: HttpRequest, attempt: Attempt) -> bool:
@@ -227,8 +241,12 @@ class ReasonForm(forms.Form):
 class HumanTaskAnswerPage(ObjectPage):
     """Page of one human task."""
 
-    name, template, permission = "human_task", "ops/human_tasks/task.html", "conductor.view_run"
+    name, template, permission = "human_task", "ops/human_tasks/task.html", VIEW_PERMISSION
+    shows_granted_rows = True
     route = "human-tasks/<str:id>/"
+
+    def is_open_to(self, request: HttpRequest) -> bool:
+        return super().is_open_to(request) or _may_see_some_task(request)
 
     def get_context(self, request: HttpRequest, id: str) -> dict[str, Any]:
         attempt = _find_attempt(id)
@@ -273,13 +291,21 @@ def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
         "fields": answer.fields_beside_buttons(),
         "expected": answer.expected,
         "comments": [(entry, _comment_text(entry)) for entry in task_comments(attempt)],
-        "users": User.objects.filter(is_active=True).order_by("username")[:MAX_NAMES],
-        "groups": Group.objects.order_by("name")[:MAX_NAMES],
+        **_possible_assignees(request),
         "documents": payload_documents(_without_question(attempt), ("input",)),
         "origins": origin_views(attempt),
         "may_act": may_act(request, attempt),
         "permission": ACT_PERMISSION,
     }
+
+
+def _possible_assignees(request: HttpRequest) -> dict[str, Any]:
+    """Return the people and groups that the menu offers: all, or those of the own groups if only grants show tasks."""
+    users, groups = User.objects.filter(is_active=True).order_by("username"), Group.objects.order_by("name")
+    if not request.user.has_perm(VIEW_PERMISSION):
+        groups = groups.filter(user=request.user.pk)
+        users = users.filter(Q(pk=request.user.pk) | Q(groups__in=groups.order_by())).distinct()
+    return {"users": users[:MAX_NAMES], "groups": groups[:MAX_NAMES]}
 
 
 def _mode_address(request: HttpRequest, mode: str) -> str:
@@ -381,7 +407,7 @@ def _comment_text(entry: Any) -> str:
 
 
 def _find_attempt(id: str) -> Attempt:
-    attempt = attempts_for_panel().filter(pk=id, task__in=OPEN_HUMAN_TASKS).first()
+    attempt = visible_human_tasks(attempts_for_panel()).filter(pk=id, task__in=OPEN_HUMAN_TASKS).first()
     if attempt is None:
         raise NotFound(_("No such open human task. It may have been completed."))
     return attempt

@@ -10,6 +10,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.visibility import usable
 from ...core.cron import MAX_JITTER_SECONDS, parse_cron, parse_zone
 from ...core.errors import Invalid, RequestRefused
 from ...definitions.models import WorkflowDefinition
@@ -242,5 +243,5 @@ def posted_values(posted: QueryDict) -> dict[str, Any]:
 
 def workflow_names() -> list[str]:
     """Return the names of workflows that the form suggests."""
-    names = WorkflowDefinition.objects.order_by("name").values_list("name", flat=True).distinct()
+    names = usable(WorkflowDefinition.objects.order_by("name")).values_list("name", flat=True).distinct()
     return list(names[:MAX_NAMES])

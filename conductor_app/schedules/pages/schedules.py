@@ -13,6 +13,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ...access.visibility import may, visible
 from ...core.errors import Invalid, RequestRefused
 from ...core.failure_grouping import informative_line
 from ...runs.pages.view_model import history_strip
@@ -21,7 +22,14 @@ from ...utils import clock
 from ...web.badges import relative_time, render_badge, render_pill
 from ...web.documents import render_tree
 from ...web.links import render_run_link, run_address
-from ...web.pages import BoundedChangeList, ReadOnlyAdmin, require_permission, show_refusal
+from ...web.pages import (
+    BoundedChangeList,
+    GrantedRowsAdmin,
+    ReadOnlyAdmin,
+    require_permission,
+    require_permission_on_any,
+    show_refusal,
+)
 from ...web.preferences import all_zones
 from .. import commands, firing
 from ..models import Schedule, ScheduleExecution
@@ -49,7 +57,9 @@ from .form import (
     workflow_names,
 )
 
-CHANGE_PERMISSION, RUN_PERMISSION = "conductor.change_schedule", "conductor.execute_schedule"
+VIEW_PERMISSION, ADD_PERMISSION, CHANGE_PERMISSION, DELETE_PERMISSION, RUN_PERMISSION = (
+    f"conductor.{verb}_schedule" for verb in ("view", "add", "change", "delete", "execute")
+)
 MAX_SHOWN = 12
 MAX_COUNTED = 1_000
 FIRST_CLOCK = ScheduleClock("0 30 9 * * MON-FRI")
@@ -98,7 +108,7 @@ class ScheduleList(BoundedChangeList):
             row.strip = history_strip(runs.get(row.name, []), now)
 
 
-class ScheduleAdmin(ReadOnlyAdmin):
+class ScheduleAdmin(GrantedRowsAdmin):
     """The list of schedules, and the pages that it links to."""
 
     list_display = ("schedule", "workflow_name", "cron", "state", "next_run", "last", "history", "overlaps")
@@ -111,7 +121,7 @@ class ScheduleAdmin(ReadOnlyAdmin):
         css = {"all": ("ops/definitions.css", "ops/chart.css")}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(CHANGE_PERMISSION)
+        return may(request.user, _required_permission(request, ADD_PERMISSION))
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ScheduleList]:
         return ScheduleList
@@ -170,13 +180,12 @@ class ScheduleAdmin(ReadOnlyAdmin):
         ]
 
     def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
-        require_permission(request, CHANGE_PERMISSION)
+        require_permission_on_any(request, _required_permission(request, ADD_PERMISSION))
         return self._handle_form(request, None)
 
     def edit(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Edit an existing schedule."""
-        require_permission(request, CHANGE_PERMISSION)
-        return self._handle_form(request, self._get_schedule_or_404(request, pk))
+        return self._handle_form(request, self._get_schedule_or_404(request, pk, CHANGE_PERMISSION))
 
     def _handle_form(self, request: HttpRequest, row: Schedule | None) -> HttpResponse:
         before = row.document if row else {}
@@ -231,6 +240,8 @@ class ScheduleAdmin(ReadOnlyAdmin):
         return self._render_page(request, "edit", title, **extra_context)
 
     def _save(self, request: HttpRequest, form: ScheduleForm, document: dict[str, Any], row: Schedule | None) -> bool:
+        if row is None:
+            require_permission(request, _required_permission(request, ADD_PERMISSION), Schedule(name=document["name"]))
         if row is None and Schedule.objects.filter(name=document["name"]).exists():
             form.add_error("name", _("A schedule with this name already exists."))
             return False
@@ -251,9 +262,9 @@ class ScheduleAdmin(ReadOnlyAdmin):
         """
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        require_permission(request, RUN_PERMISSION if act == "run" else CHANGE_PERMISSION)
+        permission = {"run": RUN_PERMISSION, "delete": _required_permission(request, DELETE_PERMISSION)}.get(act)
         row, by, reason = (
-            self._get_schedule_or_404(request, pk),
+            self._get_schedule_or_404(request, pk, permission or CHANGE_PERMISSION),
             request.user.get_username(),
             request.POST.get("reason", "").strip(),
         )
@@ -273,8 +284,7 @@ class ScheduleAdmin(ReadOnlyAdmin):
 
     def backfill(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Preview the missed slots of a period, or start their runs if the form confirms the preview."""
-        require_permission(request, RUN_PERMISSION)
-        row = self._get_schedule_or_404(request, pk)
+        row = self._get_schedule_or_404(request, pk, RUN_PERMISSION)
         first, last, fault = request.POST.get("first", ""), request.POST.get("last", ""), ""
         slots: list[int] | None = None
         if request.method == "POST":
@@ -319,22 +329,33 @@ class ScheduleAdmin(ReadOnlyAdmin):
             "late_after_ms": jitter_ms(row.document) + LATE_MS,
             "overdue_ms": overdue_ms(row, clock.now()),
             "unknown": _("unknown"),
-            "may_edit": request.user.has_perm(CHANGE_PERMISSION),
-            "may_run": request.user.has_perm(RUN_PERMISSION),
+            "may_edit": may(request.user, CHANGE_PERMISSION, row),
+            "may_delete": may(request.user, _required_permission(request, DELETE_PERMISSION), row),
+            "may_run": may(request.user, RUN_PERMISSION, row),
         }
         return self._render_page(request, "page", row.name, **extra_context)
 
-    def _get_schedule_or_404(self, request: HttpRequest, pk: int | str) -> Schedule:
-        require_permission(request, "conductor.view_schedule")
-        row = Schedule.objects.filter(pk=pk).first() if str(pk).isdecimal() and len(str(pk)) < 19 else None
+    def _get_schedule_or_404(self, request: HttpRequest, pk: int | str, permission: str = "") -> Schedule:
+        """Return a schedule. `permission`: what the user needs on it, besides the permission to view it."""
+        for each in filter(None, (permission, VIEW_PERMISSION)):
+            require_permission_on_any(request, each)
+        rows = visible(Schedule.objects.all())
+        row = rows.filter(pk=pk).first() if str(pk).isdecimal() and len(str(pk)) < 19 else None
         if row is None:
             raise Http404(_("No such schedule."))
+        if permission:
+            require_permission(request, permission, row)
         return row
 
     def _render_page(self, request: HttpRequest, name: str, title: str, **extra_context: Any) -> TemplateResponse:
         context = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **extra_context}
         context["csp_nonce"] = getattr(request, "csp_nonce", "")
         return TemplateResponse(request, f"ops/schedules/{name}.html", context)
+
+
+def _required_permission(request: HttpRequest, permission: str) -> str:
+    """Return the permission to add or delete a schedule: that to change all schedules is sufficient."""
+    return CHANGE_PERMISSION if request.user.has_perm(CHANGE_PERMISSION) else permission
 
 
 def _render_clock(clock: ScheduleClock) -> SafeString:
@@ -369,7 +390,14 @@ class ScheduleExecutionAdmin(ReadOnlyAdmin):
         return ScheduleExecutionList
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ScheduleExecution]:
-        return super().get_queryset(request).defer("request", "trace")
+        rows = super().get_queryset(request).defer("request", "trace")
+        return rows if super().has_view_permission(request) else visible(rows)
+
+    def has_view_permission(self, request: HttpRequest, obj: ScheduleExecution | None = None) -> bool:
+        return super().has_view_permission(request, obj) or may(request.user, VIEW_PERMISSION, obj)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
 
     @admin.display(description=gettext_lazy("slot"))
     def slot(self, row: ScheduleExecution) -> SafeString:
