@@ -165,9 +165,9 @@ COMMENT_ACTIONS = ("comment_task", "claim_task", "release_task", "reassign_task"
 def waiting_attempts() -> QuerySet[Attempt]:
     """Return the open attempts of human tasks that the current actor may see, oldest first."""
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
-    found = visible_human_tasks(Attempt.objects.open().filter(pk__in=OPEN_HUMAN_TASKS.values("attempt_id")))
+    found = Attempt.objects.open().filter(pk__in=OPEN_HUMAN_TASKS.values("attempt_id")).defer_payloads()
     return (
-        found.defer_payloads()
+        visible_human_tasks(found)
         .select_related("task", "run")
         .defer("task__step_state", *payloads)
         .order_by("scheduled_at", "id")

@@ -239,8 +239,7 @@ class StartPages(DefinitionAdmin):
 
     def start(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Show the form, or start a run. A rejected form is shown again with the errors at their fields."""
-        require_permission(request, PERMISSION)
-        row = self.find_row(request, pk)
+        row = self.find_row(request, pk, PERMISSION)
         if request.method != "POST":
             initial, notes = _initial_values(request, row)
             return self._render_form(request, row, StartInput(row, None, initial), notes)
