@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from conductor_app.access import tokens
 from conductor_app.access.commands.users import Subject, grant
 from conductor_app.access.permissions import (
+    ACCESSES,
     DOMAIN,
     EVENT_HANDLER,
     EXECUTE,
@@ -41,6 +42,9 @@ NAMED_KINDS = (
     *(PROMPT, INTEGRATION_PROVIDER, SECRET, VARIABLE),
 )
 
+ROLES = {"viewer": [READ], "operator": [READ, EXECUTE], "author": [*ACCESSES]}
+"""The people of a team, with what they may do with all of its objects."""
+
 
 @dataclass(frozen=True)
 class Team:
@@ -50,6 +54,7 @@ class Team:
     runs: dict[str, str]
     viewer: User
     operator: User
+    author: User
     worker_key: str
 
 
@@ -63,7 +68,8 @@ def _create_team(team: str) -> Team:
     _create_definitions(admin, team)
     runs = _create_runs(admin, team)
     _create_objects(admin, team, runs)
-    return Team(team, runs, _create_person(team, "viewer"), _create_person(team, "operator"), _create_worker(team))
+    viewer, operator, author = (_create_person(team, role, accesses) for role, accesses in ROLES.items())
+    return Team(team, runs, viewer, operator, author, _create_worker(team))
 
 
 def _create_definitions(admin: Api, team: str) -> None:
@@ -196,9 +202,8 @@ def _send(admin: Api, method: str, path: str, body: Any) -> None:
     assert reply.status_code in (200, 201, 204), (path, reply.status_code, reply.content)
 
 
-def _create_person(team: str, role: str) -> User:
+def _create_person(team: str, role: str, accesses: list[str]) -> User:
     person = User.objects.create_user(f"{role}-of-{team}", is_staff=True)
-    accesses = [READ] if role == "viewer" else [READ, EXECUTE]
     for kind in NAMED_KINDS:
         grant(Subject(user_id=person.pk), kind, f"{team}_*", accesses, person.username, "root")
     return person

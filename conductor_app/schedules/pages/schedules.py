@@ -13,7 +13,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ...access.visibility import may, visible
+from ...access.visibility import may, shown_to, visible
 from ...core.errors import Invalid, RequestRefused
 from ...core.failure_grouping import informative_line
 from ...runs.pages.view_model import history_strip
@@ -391,7 +391,7 @@ class ScheduleExecutionAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ScheduleExecution]:
         rows = super().get_queryset(request).defer("request", "trace")
-        return rows if super().has_view_permission(request) else visible(rows)
+        return shown_to(request.user, "conductor.view_scheduleexecution", rows)
 
     def has_view_permission(self, request: HttpRequest, obj: ScheduleExecution | None = None) -> bool:
         return super().has_view_permission(request, obj) or may(request.user, VIEW_PERMISSION, obj)

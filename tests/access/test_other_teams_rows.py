@@ -1,0 +1,186 @@
+"""Authors whose grants name one team change nothing of another one: each action of pages about definitions and events.
+
+The addresses are those of the URL patterns, with the rows of the other team.
+"""
+
+import json
+import re
+
+import pytest
+from django.core import serializers
+from django.db.models import Q
+
+from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
+from conductor_app.events.models import EventDelivery, EventHandler, Webhook
+from conductor_app.human_tasks.models import FormTemplate
+from conductor_app.human_tasks.pages.tasks import ACTIONS as HUMAN_TASK_ACTIONS
+from conductor_app.runs.models import Attempt
+from conductor_app.schedules.models import Schedule
+from conductor_app.schedules.pages.schedules import ACTIONS as SCHEDULE_ACTIONS
+from tests.access.two_teams import ALPHA, BRAVO, create_teams
+from tests.access.users import logged_in_client
+from tests.hostile.endpoints import PAGES, PARAMETER, all_endpoints
+
+pytestmark = pytest.mark.django_db
+NAMED_BRAVO = Q(name__startswith=BRAVO)
+ROWS = {
+    "/admin/conductor/workflowdefinition/": lambda: WorkflowDefinition.objects.filter(NAMED_BRAVO),
+    "/admin/conductor/taskdefinition/": lambda: TaskDefinition.objects.filter(NAMED_BRAVO),
+    "/admin/conductor/eventhandler/": lambda: EventHandler.objects.filter(NAMED_BRAVO),
+    "/admin/conductor/schedule/": lambda: Schedule.objects.filter(NAMED_BRAVO),
+    "/admin/workflows/": lambda: WorkflowDefinition.objects.filter(NAMED_BRAVO),
+    "/admin/events/": lambda: EventDelivery.objects.filter(event__contains=BRAVO),
+    "/admin/webhooks/": lambda: Webhook.objects.filter(NAMED_BRAVO),
+    "/admin/form-templates/": lambda: FormTemplate.objects.filter(NAMED_BRAVO),
+    "/admin/human-tasks/": lambda: Attempt.objects.filter(run__name__startswith=BRAVO),
+}
+"""The rows of the other team that the parameters of an address name, by the beginning of the address."""
+ACTS = (*SCHEDULE_ACTIONS, "run", "listen", "rest")
+FORMS = (
+    *({"do": act, "reason": "mine", "text": "mine"} for act in (*HUMAN_TASK_ACTIONS, "save", "rotate", "delete")),
+    *({"step": step, "reason": "mine"} for step in ("run", "review", "try", "rule", "keep")),
+    {"delete_case": "case", "canvas": "show:"},
+)
+CATCH_ALL = re.compile(r"<path:object_id>/$")
+
+
+@pytest.fixture
+def teams():
+    return create_teams()
+
+
+@pytest.fixture
+def author(teams):
+    return logged_in_client(teams[ALPHA].author)
+
+
+def addresses():
+    for endpoint in all_endpoints():
+        prefix = next((each for each in ROWS if endpoint.template.startswith(each)), None)
+        names = [name for name in PARAMETER.findall(endpoint.template) if name != "act"]
+        if endpoint.area != PAGES or prefix is None or len(names) != 1 or CATCH_ALL.search(endpoint.template):
+            continue
+        for pk in ROWS[prefix]().values_list("pk", flat=True)[:1]:
+            path = re.sub(rf"<(?:\w+:)?{names[0]}>", str(pk), endpoint.template)
+            yield from (re.sub(r"<(?:\w+:)?act>", act, path) for act in (ACTS if "act>" in path else [""]))
+
+
+def stored_rows() -> str:
+    return serializers.serialize("json", [row for find in ROWS.values() for row in find().order_by("pk")])
+
+
+def test_no_page_changes_a_row_of_another_team(teams, author):
+    before, allowed = stored_rows(), []
+    paths = list(dict.fromkeys(addresses()))
+
+    for path in paths:
+        for form in FORMS:
+            reply = author.post(path, form)
+            if reply.status_code not in (403, 404, 405) and reply.headers.get("Location") != f"{path}change/":
+                allowed.append((path, form, reply.status_code))
+
+    assert not allowed
+    assert len(paths) > 40
+    assert stored_rows() == before
+
+
+def definition(name, child="alpha_order"):
+    step = {
+        "name": "child",
+        "taskReferenceName": "child",
+        "type": "SUB_WORKFLOW",
+        "subWorkflowParam": {"name": child},
+        "inputParameters": {"value": "${child.output.x}"},
+    }
+    return json.dumps({"name": name, "version": 1, "ownerEmail": "a@example.org", "tasks": [step]})
+
+
+NEW = {
+    "conductor/workflowdefinition/add/": lambda name: {"document": definition(name)},
+    "conductor/taskdefinition/add/": lambda name: {"document": json.dumps({"name": name, "ownerEmail": "a@b.org"})},
+    "conductor/eventhandler/add/": lambda name: {
+        "document": json.dumps({
+            "name": name, "event": "conductor:x",
+            "actions": [{"action": "start_workflow", "start_workflow": {"name": f"{ALPHA}_order"}}],
+        })
+    },
+    "conductor/schedule/add/": lambda name: {
+        "name": name, "expression": "0 0 0 * * ?", "zone": "UTC", "workflow": f"{ALPHA}_order", "overlap": "ALLOW",
+    },
+    "webhooks/new/": lambda name: {"name": name, "verifier": "BASIC", "user": "u", "secret": "s" * 20, "starts": f"{ALPHA}_order"},
+    "form-templates/new/": lambda name: {
+        "document": json.dumps({"name": name, "version": 1, "jsonSchema": {"type": "object"}, "templateUI": {}})
+    },
+}  # fmt: skip
+MODELS = {
+    "conductor/workflowdefinition/add/": WorkflowDefinition,
+    "conductor/taskdefinition/add/": TaskDefinition,
+    "conductor/eventhandler/add/": EventHandler,
+    "conductor/schedule/add/": Schedule,
+    "webhooks/new/": Webhook,
+    "form-templates/new/": FormTemplate,
+}
+
+
+def test_authors_create_objects_with_the_names_of_their_grants_only(author):
+    for address, form in NEW.items():
+        rows = MODELS[address].objects
+
+        own = author.post(f"/admin/{address}", form(f"{ALPHA}_new"))
+        other = author.post(f"/admin/{address}", form(f"{BRAVO}_new"))
+
+        assert own.status_code in (200, 302), (address, own.content.decode())
+        assert other.status_code == 403, address
+        assert rows.filter(name=f"{ALPHA}_new").exists(), (address, own.content.decode())
+        assert not rows.filter(name=f"{BRAVO}_new").exists()
+
+
+def test_authors_do_not_save_over_the_objects_of_another_team(author):
+    for address, form in NEW.items():
+        name = MODELS[address].objects.filter(NAMED_BRAVO).values_list("name", flat=True)[0]
+
+        assert author.post(f"/admin/{address}", form(name)).status_code == 403, address
+
+
+def test_the_checks_of_a_draft_offer_and_know_no_name_of_another_team(author):
+    draft = definition(f"{ALPHA}_draft", child="other")
+
+    for address in ("check", "canvas"):
+        reply = author.post(f"/admin/conductor/workflowdefinition/{address}/", {"document": draft})
+
+        assert reply.status_code == 200
+        assert f"{ALPHA}_order" in reply.content.decode()
+        assert BRAVO not in reply.content.decode()
+
+
+def test_a_draft_that_names_another_teams_workflow_does_not_show_its_outputs(author):
+    draft = definition(f"{ALPHA}_draft", child=f"{BRAVO}_order")
+
+    reply = author.post("/admin/conductor/workflowdefinition/check/", {"document": draft}).content.decode()
+
+    assert f"{BRAVO}_out" not in reply
+
+
+def test_a_bundle_of_another_team_is_neither_exported_nor_imported(author):
+    exported = author.get("/admin/conductor/workflowdefinition/export/").content.decode()
+    bundle = json.dumps({"workflows": [json.loads(definition(f"{BRAVO}_order"))]})
+    own = json.dumps({"workflows": [json.loads(definition(f"{ALPHA}_taken"))]})
+    address = "/admin/conductor/workflowdefinition/import/"
+
+    assert f"{ALPHA}_order" in exported
+    assert BRAVO not in exported
+    assert author.post(address, {"text": bundle, "step": "take"}).status_code == 403
+    assert author.post(address, {"text": own, "step": "take"}).status_code == 302
+    assert WorkflowDefinition.objects.filter(name=f"{ALPHA}_taken").exists()
+
+
+def test_a_viewer_changes_nothing_of_the_own_team(teams):
+    viewer = logged_in_client(teams[ALPHA].viewer)
+    row = WorkflowDefinition.objects.get(name=f"{ALPHA}_order")
+    schedule = Schedule.objects.get(name=f"{ALPHA}_schedule")
+    webhook = Webhook.objects.get(name=f"{ALPHA}_webhook")
+
+    assert viewer.get(f"/admin/conductor/workflowdefinition/{row.pk}/change/").status_code == 200
+    assert viewer.post(f"/admin/conductor/workflowdefinition/{row.pk}/archive/").status_code == 403
+    assert viewer.post(f"/admin/conductor/schedule/{schedule.pk}/do/delete/").status_code == 403
+    assert viewer.post(f"/admin/webhooks/{webhook.pk}/", {"do": "delete"}).status_code == 403
