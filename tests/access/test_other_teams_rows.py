@@ -9,6 +9,8 @@ import re
 import pytest
 from django.core import serializers
 from django.db.models import Q
+from django.urls import resolve, reverse
+from django.views.generic import RedirectView
 
 from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
 from conductor_app.events.models import EventDelivery, EventHandler, Webhook
@@ -41,7 +43,6 @@ FORMS = (
     *({"step": step, "reason": "mine"} for step in ("run", "review", "try", "rule", "keep")),
     {"delete_case": "case", "canvas": "show:"},
 )
-CATCH_ALL = re.compile(r"<path:object_id>/$")
 
 
 @pytest.fixture
@@ -58,11 +59,13 @@ def addresses():
     for endpoint in all_endpoints():
         prefix = next((each for each in ROWS if endpoint.template.startswith(each)), None)
         names = [name for name in PARAMETER.findall(endpoint.template) if name != "act"]
-        if endpoint.area != PAGES or prefix is None or len(names) != 1 or CATCH_ALL.search(endpoint.template):
+        if endpoint.area != PAGES or prefix is None or len(names) != 1:
             continue
         for pk in ROWS[prefix]().values_list("pk", flat=True)[:1]:
             path = re.sub(rf"<(?:\w+:)?{names[0]}>", str(pk), endpoint.template)
-            yield from (re.sub(r"<(?:\w+:)?act>", act, path) for act in (ACTS if "act>" in path else [""]))
+            paths = (re.sub(r"<(?:\w+:)?act>", act, path) for act in (ACTS if "act>" in path else [""]))
+            # Django redirects other addresses below a row to its page.
+            yield from (each for each in paths if getattr(resolve(each).func, "view_class", None) is not RedirectView)
 
 
 def stored_rows() -> str:
@@ -76,10 +79,11 @@ def test_no_page_changes_a_row_of_another_team(teams, author):
     for path in paths:
         for form in FORMS:
             reply = author.post(path, form)
-            if reply.status_code not in (403, 404, 405) and reply.headers.get("Location") != f"{path}change/":
+            # Django's own views redirect to the first page when there is no such row.
+            if reply.status_code not in (403, 404, 405) and reply.headers.get("Location") != reverse("admin:index"):
                 allowed.append((path, form, reply.status_code))
 
-    assert not allowed
+    assert not {path for path, _, _ in allowed}
     assert len(paths) > 40
     assert stored_rows() == before
 
@@ -107,7 +111,9 @@ NEW = {
     "conductor/schedule/add/": lambda name: {
         "name": name, "expression": "0 0 0 * * ?", "zone": "UTC", "workflow": f"{ALPHA}_order", "overlap": "ALLOW",
     },
-    "webhooks/new/": lambda name: {"name": name, "verifier": "BASIC", "user": "u", "secret": "s" * 20, "starts": f"{ALPHA}_order"},
+    "webhooks/new/": lambda name: {
+        "name": name, "verifier": "BASIC", "user": "u", "secret": "s" * 20, "starts": f"{ALPHA}_order",
+    },
     "form-templates/new/": lambda name: {
         "document": json.dumps({"name": name, "version": 1, "jsonSchema": {"type": "object"}, "templateUI": {}})
     },
