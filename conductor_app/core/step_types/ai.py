@@ -101,49 +101,46 @@ class LlmGenerateEmbeddings(ModelCallStep):
     output_members = {"result": None}
 
 
-class LlmGetEmbeddings(AiTask):
+class VectorStep(AiTask):
+    """Executed by a built-in worker on an index of vectors."""
+
+    icon = "database"
+    output_members = {"result": None}
+
+
+class LlmGetEmbeddings(VectorStep):
     """Compares vectors. Executed by a built-in worker."""
 
     type = "LLM_GET_EMBEDDINGS"
-    icon = "database"
     needed_inputs = ("vectorDB", "index", "embeddings")
-    output_members = {"result": None}
 
 
-class LlmIndexText(AiTask):
+class LlmIndexText(VectorStep):
     """Calls an embedding model for the chunks of a text. Executed by a built-in worker."""
 
     type = "LLM_INDEX_TEXT"
-    icon = "database"
     needed_inputs = ("vectorDB", "index", "docId", "embeddingModelProvider", "embeddingModel")
-    output_members = {"result": None}
 
 
-class LlmSearchEmbeddings(AiTask):
+class LlmSearchEmbeddings(VectorStep):
     """Compares vectors. Executed by a built-in worker."""
 
     type = "LLM_SEARCH_EMBEDDINGS"
-    icon = "database"
     needed_inputs = ("vectorDB", "index", "embeddings")
-    output_members = {"result": None}
 
 
-class LlmSearchIndex(AiTask):
+class LlmSearchIndex(VectorStep):
     """Calls an embedding model for the query. Executed by a built-in worker."""
 
     type = "LLM_SEARCH_INDEX"
-    icon = "database"
     needed_inputs = ("vectorDB", "index", "query", "embeddingModelProvider", "embeddingModel")
-    output_members = {"result": None}
 
 
-class LlmStoreEmbeddings(AiTask):
+class LlmStoreEmbeddings(VectorStep):
     """Stores a vector under an id. Executed by a built-in worker."""
 
     type = "LLM_STORE_EMBEDDINGS"
-    icon = "database"
     needed_inputs = ("vectorDB", "index", "embeddings")
-    output_members = {"result": None}
 
 
 class CallMcpToolStep(AiTask):

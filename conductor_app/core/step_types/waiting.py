@@ -157,7 +157,15 @@ def _zone(name: str, text: JsonValue) -> timezone:
     return timezone((1 if sign == "+" else -1) * timedelta(hours=int(hours), minutes=int(minutes or 0)))
 
 
-class WaitForWebhook(StepType):
+class HeldStep(StepType):
+    """Stays open until its result comes from outside of the engine."""
+
+    is_forked_by_type = True
+    result_comes_from_outside = True
+    is_completed_externally = True
+
+
+class WaitForWebhook(HeldStep):
     """Stays open until a webhook with this workflow as a receiver gets a payload with all values in `matches`.
 
     The output is the payload. A task update or a signal completes the task as well.
@@ -165,9 +173,6 @@ class WaitForWebhook(StepType):
 
     type = "WAIT_FOR_WEBHOOK"
     icon = "message"
-    is_forked_by_type = True
-    result_comes_from_outside = True
-    is_completed_externally = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
@@ -186,14 +191,11 @@ class WaitForWebhook(StepType):
 UNANSWERED_REASON = "The last assignment expired before the task was completed."
 
 
-class Human(StepType):
+class Human(HeldStep):
     """Stays open until a person, a client or a worker reports on it (execution §8.14)."""
 
     type = "HUMAN"
     icon = "human"
-    is_forked_by_type = True
-    result_comes_from_outside = True
-    is_completed_externally = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
@@ -207,14 +209,11 @@ class Human(StepType):
             yield ResolveTask(task.key, "time_out")
 
 
-class Yield(StepType):
+class Yield(HeldStep):
     """Stays open until a signal or a task update completes it (Orkes' step type)."""
 
     type = "YIELD"
     icon = "wait"
-    is_forked_by_type = True
-    result_comes_from_outside = True
-    is_completed_externally = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
