@@ -143,7 +143,7 @@ def _runs() -> dict[str, str]:
     retried = _newest(Run.objects.filter(name="parcel_delivery", correlation_id="A-1004"))
     pending = Attempt.objects.filter(queue="inspect_goods", status="PENDING").earliest("pk")
     page, fix = f"/admin/conductor/run/{failed.pk}/change/", f"/admin/runs/{failed.pk}"
-    tabs = ("diagram", "tasks", "data", "events", "audit", "raw")
+    tabs = ("diagram", "tasks", "data", "events", "audit")
     return {
         "run": page,
         "run-timeline": f"/admin/conductor/run/{retried.pk}/change/?task=-",

@@ -49,7 +49,7 @@ def page_of(run, query=""):
 def test_every_tab_fits_and_can_be_used_by_everybody(page, failed):
     for tab in ("timeline", "events"):
         assert_usable_by_everybody(page, page_of(failed, f"?tab={tab}"))
-    for tab in ("diagram", "tasks", "data", "audit", "raw"):
+    for tab in ("diagram", "tasks", "data", "audit"):
         page.set_viewport_size(WIDE)
         page.goto(page_of(failed, f"?tab={tab}"))
         assert has_no_horizontal_scroll(page), tab

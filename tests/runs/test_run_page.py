@@ -345,7 +345,7 @@ def test_two_thousand_tasks_alike_are_one_row_and_a_window_of_them_opens(
 def test_every_tab_of_a_run_with_ten_thousand_tasks_stays_small(operator, clock, django_assert_max_num_queries):
     run = _with_tasks(10_000)
 
-    for tab in ("timeline", "diagram", "tasks", "data", "events", "audit", "raw"):
+    for tab in ("timeline", "diagram", "tasks", "data", "events", "audit"):
         with django_assert_max_num_queries(15):
             response = operator.get(run_url(run, tab=tab))
 

@@ -27,7 +27,7 @@ from ...tasks.queries.tasks import TaskRequest, TaskWindow, page_of, task_window
 from ...utils import clock
 from ...utils.time_scale import TimeScale
 from ...web.badges import format_size, relative_time, render_badge
-from ...web.documents import json_file_response, payload_documents, render_tree
+from ...web.documents import json_file_response, payload_documents
 from ...web.links import run_address
 from ...web.pages import PageTab, fragment_response, html_revision, require_permission, show_refusal, tabs_context
 from ..models import Run
@@ -151,8 +151,9 @@ def _group_row(group: Any, view_model: RunViewModel) -> dict[str, Any]:
 
 
 def data_tab(view_model: RunViewModel) -> dict[str, Any]:
-    """Return input, output and variables, and their files."""
+    """Return input, output and variables, their files, and the addresses of the whole run as one document."""
     return {
+        "script_prefix": get_script_prefix(),
         "documents": payload_documents(view_model.run, DOCUMENTS),
         "files": [_file_row(row) for row in files_of(view_model.run.pk)],
     }
@@ -181,15 +182,6 @@ def format_audit_facts(facts: Any) -> str:
     return ", ".join(f"{name}: {value}" for name, value in facts.items()) if isinstance(facts, dict) else ""
 
 
-def raw_tab(view_model: RunViewModel) -> dict[str, Any]:
-    """Return the stored row, and the address of the API's view."""
-    run = view_model.run
-    fields = [field for field in run._meta.concrete_fields if field.attname not in DOCUMENTS]
-    facts = {field.attname: getattr(run, field.attname) for field in fields if field.attname != "domains"}
-    tree = render_tree({name: value for name, value in facts.items() if value not in ("", None, [], {})})
-    return {"tree": tree, "script_prefix": get_script_prefix()}
-
-
 TABS: dict[str, PageTab[RunViewModel]] = {
     tab.name: tab
     for tab in (
@@ -200,7 +192,6 @@ TABS: dict[str, PageTab[RunViewModel]] = {
         PageTab("events", gettext_lazy("Events"), "ops/runs/events.html", run_events),
         PageTab("audit", gettext_lazy("Audit log"), "ops/runs/audit.html", audit_tab, "conductor.view_auditentry"),
         PageTab("debugger", gettext_lazy("Debugger"), "ops/runs/debugger.html", debugger_tab, DEBUG_PERMISSION),
-        PageTab("raw", gettext_lazy("Raw"), "ops/runs/raw.html", raw_tab),
     )
 }
 
