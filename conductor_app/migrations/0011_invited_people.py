@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("conductor", "0009_remove_attempt_retrying"),
+        ("conductor", "0010_remove_quiet_hours"),
     ]
 
     operations = [
