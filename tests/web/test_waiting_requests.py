@@ -10,7 +10,7 @@ from threading import Barrier, Thread
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connections, transaction
 from gunicorn.config import Config
 from gunicorn.glogging import Logger
 
@@ -268,6 +268,20 @@ def test_a_report_with_a_poll_waits_without_a_thread(server, start):
 
     assert response.status == 204
     assert Run.objects.get().status == "COMPLETED"
+
+
+def test_a_report_whose_connection_is_cut_counts_and_the_next_task_stays_in_its_queue(server, start):
+    first, second = start(), start()
+    _, [task] = read(server.send("GET", BATCH_POLL))
+    assert task["workflowInstanceId"] == first
+    with transaction.atomic():
+        # The server cannot decide about the report before the end of this transaction.
+        Run.objects.select_for_update().get(pk=first)
+        report(server, task, "/api/tasks/update-v2").close()
+
+    eventually(lambda: Run.objects.get(pk=first).status == "COMPLETED")
+    _, [following] = read(server.send("GET", BATCH_POLL))
+    assert (following["workflowInstanceId"], following["pollCount"]) == (second, 1)
 
 
 def test_a_large_report_with_a_poll_frees_its_place_among_large_requests(server, start):
