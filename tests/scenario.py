@@ -5,7 +5,7 @@ from typing import Any
 
 from django.test import TestCase
 
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.core.decision_context import conductor_status
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.definitions import validation

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.runs.commands import start as run_starts
 from conductor_app.runs.commands.start import StartRequest

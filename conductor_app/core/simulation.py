@@ -12,12 +12,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from . import commands
+from . import commands, decide
 from .child_runs import new_child_run
-from .commands import reports
-from .commands.reports import Report
 from .data_requests import DataRequest
-from .decide import Decision, DecisionLoop, apply_command, no_command
+from .decide import Decision, DecisionLoop, Report, apply_command, no_command
 from .decision_context import Command
 from .definition import StepSpot, structure_of_step, walk
 from .effects import (
@@ -343,7 +341,7 @@ class Simulation:
 
     def _apply_mock(self, part: SimulatedRun, attempt_id: str, mock: TaskMock) -> None:
         with suppress(AlreadyResolved):
-            self._apply_command(part, reports.apply_report(attempt_id, Report(mock.outcome, mock.output)))
+            self._apply_command(part, decide.apply_report(attempt_id, Report(mock.outcome, mock.output)))
 
     def _deliver_pending(self) -> None:
         """Start the pending children and deliver the pending messages."""
@@ -364,7 +362,7 @@ class Simulation:
         run = self.parts[message.facts["child"]].run
         name, version = run.definition.name, run.definition.version
         facts = {"id": run.id, "name": name, "version": version, "status": run.status, "reason": run.reason}
-        return reports.child_ended(message.facts["attempt"], {**facts, "output": run.output})
+        return decide.child_ended(message.facts["attempt"], {**facts, "output": run.output})
 
 
 def _timer_times(part: SimulatedRun) -> Iterable[int]:

@@ -5,8 +5,9 @@ a web process cannot run.
 """
 
 import select
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import count
 from typing import Any
 
@@ -19,7 +20,6 @@ from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 from ..settings import conf
-from . import psycopg_internals
 
 Statement = tuple[str, Sequence[Any]]
 EncodedStatement = tuple[str, list[bytes | None]]
@@ -109,7 +109,7 @@ def _send_statements(statements: Sequence[Statement], database: BaseDatabaseWrap
         try:
             return _read_results(database, encoded)
         except OUTDATED_ERRORS:
-            psycopg_internals.discard_prepared(psycopg_connection)
+            discard_prepared(psycopg_connection)
             if not is_first:
                 raise
             # These statements began the transaction, so nothing is lost.
@@ -144,17 +144,17 @@ class _PipelineExchange:
 
     def __init__(self, psycopg_connection: Connection) -> None:
         self.server: PGconn = psycopg_connection.pgconn
-        self.names = psycopg_internals.prepared_names(psycopg_connection)
+        self.names = prepared_names(psycopg_connection)
         self.max_prepared = psycopg_connection.prepared_max
         self.max_prepared_params = MAX_PREPARED_PARAMS if conf.sql_prepared else -1
         self.result_positions: list[int] = []
         self.new: list[tuple[bytes, tuple[Any, ...]]] = []
         self.sent_count = 0
-        closings = psycopg_internals.pending_closings(psycopg_connection)
+        closings = pending_closings(psycopg_connection)
         while closings:
             self._close(closings.popleft())
         if not psycopg_connection.autocommit and self.server.transaction_status == TransactionStatus.IDLE:
-            self._command(psycopg_internals.begin_command(psycopg_connection))
+            self._command(begin_command(psycopg_connection))
 
     def add_statement(self, sql: str, params: list[bytes | None]) -> None:
         """Send a statement and append the position of its result to `result_positions`."""
@@ -275,3 +275,46 @@ ENCODERS = EncodersByType(
         type(None): lambda value: None,
     }
 )
+
+
+PreparedNames = OrderedDict[tuple[bytes, tuple[Any, ...]], bytes]
+
+
+@cache
+def is_supported() -> bool:
+    """Return True if this version of psycopg has the private attributes that the functions below use.
+
+    Otherwise, statements go through ordinary cursors.
+    """
+    from psycopg._preparing import PrepareManager
+
+    manager = PrepareManager()
+    return (
+        isinstance(getattr(manager, "_names", None), OrderedDict)
+        and isinstance(getattr(manager, "_to_flush", None), deque)
+        and callable(getattr(manager, "clear", None))
+        and callable(getattr(Connection, "_get_tx_start_command", None))
+    )
+
+
+def prepared_names(connection: Connection[Any]) -> PreparedNames:
+    """Return the statements that psycopg has prepared on a connection, least recently used first.
+
+    psycopg clears them, here and on the server, when it rolls a transaction back.
+    """
+    return connection._prepared._names
+
+
+def pending_closings(connection: Connection[Any]) -> deque[bytes | None]:
+    """Return the names of prepared statements that the server must still deallocate. None means all."""
+    return connection._prepared._to_flush
+
+
+def discard_prepared(connection: Connection[Any]) -> None:
+    """Discard all prepared statements of a connection, so that psycopg prepares them again."""
+    connection._prepared.clear()
+
+
+def begin_command(connection: Connection[Any]) -> bytes:
+    """Return the statement that begins a transaction on the connection."""
+    return connection._get_tx_start_command()

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, Protocol
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models
 
+from . import pipeline
+
 MAX_BATCH_ROWS = 500
 """The maximum number of rows per statement. Longer lists are split."""
 CACHED_SHAPES = 100
@@ -67,8 +69,6 @@ def commit_batch(
     Returns the results of the statements, and all rows of each query. Nothing may be written in the transaction
     afterwards. Django's own commit at the end of the block then finds no transaction, and runs the hooks.
     """
-    from . import pipeline
-
     results, rows = pipeline.commit_batch(statements, queries)
     return [StatementResult(*result) for result in results], rows
 
@@ -103,9 +103,8 @@ def _bypasses_cursors() -> bool:
 
 @cache
 def _supports_pipeline() -> bool:
-    from . import psycopg_internals
 
-    return psycopg_internals.is_supported()
+    return pipeline.is_supported()
 
 
 def insert_statements(

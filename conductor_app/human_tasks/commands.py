@@ -12,9 +12,9 @@ from django.db import transaction
 
 from ..access import audit
 from ..access.authentication import Actor, Target, current_user_id, is_allowed, missing_permission_error
+from ..core import decide
 from ..core import human_tasks as human_task
-from ..core.commands import reports
-from ..core.commands.reports import Report
+from ..core.decide import Report
 from ..core.decision_context import Command, DecisionContext
 from ..core.definition import Schema
 from ..core.effects import Effect, UpdateTask
@@ -107,7 +107,7 @@ def resolve_task(
     change_run(
         RunCommand(
             run_id,
-            reports.apply_report(attempt_id, report),
+            decide.apply_report(attempt_id, report),
             by,
             reason,
             audit=Audit(OUTCOMES[outcome]),
@@ -129,7 +129,7 @@ def save_output(run_id: str, attempt_id: str, output: dict[str, Any], by: str, *
     report = Report("IN_PROGRESS", output=output, merges=True)
     change_run(
         RunCommand(
-            run_id, reports.apply_report(attempt_id, report), by, audit=Audit("save_task_output"), attempts=[attempt_id]
+            run_id, decide.apply_report(attempt_id, report), by, audit=Audit("save_task_output"), attempts=[attempt_id]
         )
     )
 
@@ -403,7 +403,7 @@ def _move_end_command(attempt_id: str, end: int) -> Command:
     """Return a command that moves the timeout of an attempt."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        task = reports.require_open_task(run, attempt_id)
+        task = decide.require_open_task(run, attempt_id)
         after = replace_values(task.attempt, ends_at=end)
         due_at = now if end <= now else next_timer(task.step.policy, after, now)
         yield UpdateTask(task.key, attempt_facts={"ends_at": end, "due_at": due_at})

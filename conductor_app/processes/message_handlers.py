@@ -1,8 +1,7 @@
 """Handlers of outbox messages, by subject."""
 
 from ..core import commands
-from ..core.commands import reports
-from ..core.decide import no_command
+from ..core.decide import child_ended, child_lost, no_command
 from ..core.errors import Conflict, NotFound
 from ..core.events import started_command
 from ..core.states import RUN
@@ -65,9 +64,7 @@ def _end_waiting_task(message: Message, child_id: str, run_id: str, attempt: str
         "reason": child.reason,
         "output": payloads.unmask_stored(child.output, child.output_path),
     }
-    change_run(
-        RunCommand(run_id, reports.child_ended(attempt, facts), "engine", attempts=[attempt], consumes=message.pk)
-    )
+    change_run(RunCommand(run_id, child_ended(attempt, facts), "engine", attempts=[attempt], consumes=message.pk))
 
 
 def _resume_child(message: Message) -> None:
@@ -79,9 +76,7 @@ def _resume_child(message: Message) -> None:
     child = Run.objects.filter(pk=message.to).first()
     if child is None:
         change_run(
-            RunCommand(
-                parent, reports.child_lost(attempt, message.to), "engine", attempts=[attempt], consumes=message.pk
-            )
+            RunCommand(parent, child_lost(attempt, message.to), "engine", attempts=[attempt], consumes=message.pk)
         )
     elif child.status in RUN.open or not is_awaited(message.to, attempt):
         outbox.consume(message.pk)

@@ -14,7 +14,7 @@ from django.db import connections
 
 from .. import notifications
 from ..access.secrets import redact
-from ..core.commands.reports import Report
+from ..core.decide import Report
 from ..core.definition import types_where
 from ..core.step_types.base import type_of_queue
 from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient

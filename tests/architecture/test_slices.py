@@ -214,4 +214,4 @@ def test_a_module_is_neither_a_sliver_nor_a_giant():
     assert lines[len(lines) // 2] >= 200
     assert {name: size for name, size in sizes.items() if size > 700} == {}
     assert len([name for name, size in sizes.items() if size < 60]) <= 20
-    assert len(sizes) <= 465
+    assert len(sizes) <= 460

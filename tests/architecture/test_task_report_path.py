@@ -11,7 +11,7 @@ from conductor_app.core.effects import Effect
 from tests.architecture.modules import APP
 
 DOCUMENT = APP.parent / "docs" / "explanation" / "architecture.md"
-MAX_MODULES = 13
+MAX_MODULES = 12
 MAX_PARAMETERS = 5
 DEFINITION = {
     "name": "order",

@@ -11,7 +11,7 @@ from conductor_app.alerts import commands as alerts
 from conductor_app.alerts.models import SavedView
 from conductor_app.bulk import executor as bulk
 from conductor_app.bulk.models import BulkOperation
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.events.workers.publisher import publish_due_events
 from conductor_app.failures import commands as failure_groups

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from conductor_app.bulk import executor as bulk
 from conductor_app.bulk.models import BulkItem, BulkOperation
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.failures import commands as failure_groups
 from conductor_app.runs.commands.start import StartRequest, start_run

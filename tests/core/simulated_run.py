@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from conductor_app.core import commands
-from conductor_app.core.commands import reports
-from conductor_app.core.commands.reports import Report
+from conductor_app.core import decide as core_decide
 from conductor_app.core.data_requests import (
     ActiveDomains,
     CachedTaskOutput,
@@ -19,7 +18,7 @@ from conductor_app.core.data_requests import (
     ScriptResult,
     TaskDefinitionByName,
 )
-from conductor_app.core.decide import apply_command, decide, no_command
+from conductor_app.core.decide import Report, apply_command, decide, no_command
 from conductor_app.core.decision_context import Command, conductor_status
 from conductor_app.core.definition import Definition
 from conductor_app.core.document.reading import read_definition
@@ -121,7 +120,7 @@ class RunInMemory:
 
     def report(self, key: str, outcome: str, output: dict | None = None, reason: str = "", **fields: Any) -> None:
         """Report on the task's attempt."""
-        self.apply(reports.apply_report(self.task(key).attempt.id, Report(outcome, output or {}, reason, **fields)))
+        self.apply(core_decide.apply_report(self.task(key).attempt.id, Report(outcome, output or {}, reason, **fields)))
 
     def completes(self, *keys: str, **output: Any) -> "RunInMemory":
         """Complete these tasks one after another."""
@@ -149,7 +148,7 @@ class RunInMemory:
         """End the child run of the task."""
         attempt = self.task(key).attempt
         child = {"id": attempt.child_id, "name": "child", "version": 1, "status": status}
-        self.apply(reports.child_ended(attempt.id, {**child, "reason": reason, "output": output}))
+        self.apply(core_decide.child_ended(attempt.id, {**child, "reason": reason, "output": output}))
 
     def later(self, seconds: int) -> "RunInMemory":
         """Advance the time by `seconds`; handle each timer at its moment."""

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from conductor_app.core.commands import no_command, reports
+from conductor_app.core import decide as core_decide
+from conductor_app.core.commands import no_command
 from conductor_app.core.data_requests import (
     ActiveDomains,
     AttemptPayload,
@@ -70,7 +71,7 @@ def test_the_data_for_the_end_of_an_iteration_is_requested_together():
     run = RunInMemory(plan(loop("l", step("a"), times=2, inputs={"most": "${workflow.input.most}"})))
     snapshot = replace(run.snapshot, is_whole=False, input=UNKNOWN)
     tasks = {key: without_output(task) if key.ref == "l" else task for key, task in snapshot.tasks.items()}
-    command = reports.apply_report(run.task("a__1").attempt.id, reports.Report("COMPLETED", {}))
+    command = core_decide.apply_report(run.task("a__1").attempt.id, core_decide.Report("COMPLETED", {}))
 
     requests = apply_command(replace(snapshot, tasks=tasks), command, {}, 0).data_requests
 

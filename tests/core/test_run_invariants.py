@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core import commands
-from conductor_app.core.commands.reports import Report, apply_report
+from conductor_app.core.decide import Report, apply_report
 from conductor_app.core.document.reading import read_definition
 from conductor_app.core.errors import AlreadyResolved, Conflict
 from tests.core.simulated_run import RunInMemory

@@ -15,7 +15,7 @@ from django.core.handlers.base import BaseHandler
 from django.db import connection
 from django.test import RequestFactory
 
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.runs.commands import repair
 from conductor_app.taskcluster.commands import tasks as standalone_tasks
 from conductor_app.tasks.commands import reports

@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 from django.db import OperationalError, connection, transaction
 
-from conductor_app.db.sqlite.writer_queue import WriterQueue, queue_of
+from conductor_app.db.sqlite.base import WriterQueue, queue_of
 from conductor_app.db.statements import execute, fetch
 from conductor_app.tasks.models import QueueHold
 from tests.runs.test_parallel import at_once

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.definitions.durations import typical_run_durations, typical_step_durations, update_duration_baselines
 from conductor_app.definitions.models import DurationBaseline
 from conductor_app.tasks.commands import reports as task_commands

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.definitions.diagram.layout import diagram
 from conductor_app.definitions.diagram.marks import IterationChoice, StepMark, StepMarks, parse_choice
 from conductor_app.definitions.models import WorkflowDefinition

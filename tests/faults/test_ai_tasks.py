@@ -13,8 +13,7 @@ from conductor.client.http.models.task_def import TaskDef
 from conductor.client.orkes_clients import OrkesClients
 
 from conductor_app.tools.demo import agent
-from conductor_app.tools.demo.agent_model import running_model
-from conductor_app.tools.demo.agent_tools import running_tools
+from conductor_app.tools.demo.agent_model import running_model, running_tools
 from conductor_app.tools.demo.server import configuration_for
 from tests.ai.model_server import CHAT, headers, said
 from tests.faults.history import History

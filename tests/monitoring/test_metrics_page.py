@@ -2,7 +2,7 @@
 
 import re
 
-from conductor_app.core.commands.reports import EVENTS_OF_OUTCOMES
+from conductor_app.core.decide import EVENTS_OF_OUTCOMES
 from conductor_app.core.states import RUN
 from conductor_app.runs.queries.messages import RECEIVER_KINDS
 from conductor_app.taskcluster.store import STANDALONE

@@ -14,7 +14,7 @@ from grafana_foundation_sdk.cog import plugins
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from conductor_app.core.commands.reports import EVENTS_OF_OUTCOMES
+from conductor_app.core.decide import EVENTS_OF_OUTCOMES
 from conductor_app.core.states import RUN
 from conductor_app.monitoring.queries.health import SWEEP_INTERVALS_MS
 from tests.monitoring.exported_metrics import exported_metrics

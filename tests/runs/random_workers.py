@@ -4,7 +4,7 @@ from contextlib import suppress
 from random import Random
 
 from conductor_app.core.commands import no_command
-from conductor_app.core.commands.reports import Report, apply_report
+from conductor_app.core.decide import Report, apply_report
 from conductor_app.core.errors import Conflict, NotFound, RequestRefused
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.definitions.store import load_definition

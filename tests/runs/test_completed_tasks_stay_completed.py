@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from conductor_app.core import task_impact
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.core.errors import RequestRefused
 from conductor_app.runs.commands.plans import Operation, OperationPlan, apply_operation, plan_operation
 from conductor_app.runs.models import Attempt, Run, Task

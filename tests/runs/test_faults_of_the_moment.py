@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from conductor_app.access.commands import secrets as secrets_and_variables
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.db import transient_errors as transient_faults
 from conductor_app.db.transient_errors import is_transient
 from conductor_app.processes import sweeps

@@ -9,7 +9,7 @@ from threading import Event
 import pytest
 from django.db import connection, transaction
 
-from conductor_app.core.commands.reports import Report, apply_report
+from conductor_app.core.decide import Report, apply_report
 from conductor_app.core.errors import AlreadyResolved
 from conductor_app.notifications import LOCAL_CALLER
 from conductor_app.runs.commands import group_commit

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.runs.models import Attempt, Run, Task
 from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.tasks.commands.claims import claim_tasks

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.core.files.base import ContentFile
 from django.test import Client
 
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.core.errors import MAX_REASON_LENGTH
 from conductor_app.core.primitives import derived_id
 from conductor_app.payloads import files as file_contents
@@ -48,7 +48,7 @@ def failed(clock, db):
 
 
 def _failure(reason):
-    from conductor_app.core.commands.reports import Report
+    from conductor_app.core.decide import Report
 
     return Report("FAILED", reason=reason)
 

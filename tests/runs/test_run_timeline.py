@@ -43,7 +43,7 @@ def retried(clock, db):
 
 
 def _completed():
-    from conductor_app.core.commands.reports import Report
+    from conductor_app.core.decide import Report
 
     return Report("COMPLETED")
 

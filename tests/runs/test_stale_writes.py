@@ -4,8 +4,7 @@ import pytest
 from django.db import transaction
 
 from conductor_app.core import commands
-from conductor_app.core.commands.reports import Report, apply_report
-from conductor_app.core.decide import RevisionInfo, apply_command
+from conductor_app.core.decide import Report, RevisionInfo, apply_command, apply_report
 from conductor_app.core.decision_context import Command
 from conductor_app.runs.commands.change import RunCommand, change_run
 from conductor_app.runs.store import loading as store

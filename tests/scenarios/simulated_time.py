@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.processes import sweeps
 from conductor_app.runs.models import Run
 from conductor_app.runs.store import due_rows

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.processes import sweeps
 from conductor_app.runs.commands import control
 from conductor_app.runs.models import CachedResult

@@ -6,7 +6,7 @@ import pytest
 from django.core.files.storage import storages
 
 from conductor_app.core import errors
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.payloads import blob_storage
 from conductor_app.payloads import commands as payload_storage
 from conductor_app.payloads.models import PayloadReference, StoredPayload

@@ -7,7 +7,7 @@ from django.core.files.base import ContentFile
 from django.db import connection
 
 from conductor_app.core import commands
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.core.masking import REDACTED
 from conductor_app.events.commands import actions as event_replays
 from conductor_app.events.commands import handlers as event_handlers

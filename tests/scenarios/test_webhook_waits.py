@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.events.commands import intake as event_intake
 from conductor_app.events.commands import webhooks
 from conductor_app.events.models import EventDelivery, WebhookPaths, WebhookWait

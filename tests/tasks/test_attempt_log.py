@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.runs.models import TaskLog
 from conductor_app.tasks.commands import reports as task_commands
 from tests.page_text import html, page_text, run_url

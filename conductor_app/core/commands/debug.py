@@ -19,10 +19,9 @@ from ..decision_context import Command, DecisionContext, conductor_task_type
 from ..effects import Effect, UpdateRun, apply_effects
 from ..errors import Conflict, Forbidden, Invalid, NotAllowedInState, NotFound, StepRefused
 from ..masking import masked_names, restore_named, restored_paths
-from ..receivers import refuse_new_receiver
 from ..rules.advance import continue_task
 from ..rules.finish import end_run
-from ..secret_places import SECRET_PLACES, kept_places, places_of
+from ..secret_places import SECRET_PLACES, kept_places, places_of, refuse_new_receiver
 from ..snapshot import Run, Task
 from ..states import PAUSED
 from ..step_types.base import require_named_objects

@@ -21,8 +21,8 @@ from ..effects import CreateTask, Effect, ResolveTask, SendMessage, TransitionAt
 from ..errors import Busy, Conflict, Invalid, NotAllowedInState, NotFound, StepRefused
 from ..masking import masked_names
 from ..primitives import fast_replace
-from ..receivers import refuse_redirected_step
 from ..rules.advance import assign_branch
+from ..secret_places import refuse_redirected_step
 from ..snapshot import CONTROL_REMOVED, Run, Task
 from ..states import COMPLETED, RUNNING, SKIPPED
 from ..step_types import enter, step_type_of

@@ -10,10 +10,9 @@ from ..definition import Key
 from ..effects import CreateTask, Effect, TransitionRun, apply_effects
 from ..errors import Invalid, NotAllowedInState
 from ..primitives import fast_replace
-from ..receivers import refuse_new_receiver
 from ..rules.advance import enter_step, enter_together, pending_entries
 from ..rules.finish import is_failure_handled
-from ..secret_places import SECRET_PLACES, Keys, Place, kept_places, places_of
+from ..secret_places import SECRET_PLACES, Keys, Place, kept_places, places_of, refuse_new_receiver
 from ..snapshot import Identity, Run, Task
 from ..step_types import step_type_of
 from .reopen import (

@@ -11,8 +11,8 @@ from ..effects import Effect, SwitchDefinition, UpdateRun, UpdateTask, apply_eff
 from ..errors import Conflict, Invalid
 from ..masking import mask_encrypt, masked_names, restore_named, restored_paths
 from ..primitives import fast_replace
-from ..receivers import path_text, receiver_from_data
 from ..rules.advance import enter_step
+from ..secret_places import path_text, receiver_from_data
 from ..snapshot import CONTROL_REMOVED, Run, Task
 from ..states import SKIPPED
 from ..step_types import step_type_of

@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from ...access.authentication import Target
 from ...access.permissions import DELETE, READ, WEBHOOK
 from ...access.visibility import visible
-from ...core.commands.reports import Report
+from ...core.decide import Report
 from ...core.document.fields import IntegerOf, MapOf, read_mapping, read_text
 from ...core.errors import Invalid, NotFound, PayloadTooLarge
 from ...core.validation.lint_fields import lint_document

@@ -18,10 +18,9 @@ from ...access.authentication import acting_as_owner
 from ...access.encryption import decrypt_masked
 from ...access.grants import require_run_control
 from ...access.visibility import usable
-from ...core import commands
+from ...core import commands, decide
 from ...core.child_runs import depth_after_event
-from ...core.commands import reports
-from ...core.commands.reports import Report
+from ...core.decide import Report
 from ...core.definition import possible_keys
 from ...core.errors import Busy, Conflict, Invalid, NotFound, PayloadOverLimit, RequestRefused, ValidationFailed
 from ...core.events import expand_json_texts, resolve_event_template
@@ -231,7 +230,7 @@ def _report_on_task(order: ActionRequest, params: Params, outcome: str) -> None:
     change_run(
         RunCommand(
             attempt.run_id or "",
-            reports.apply_report(attempt.id, report),
+            decide.apply_report(attempt.id, report),
             order.by,
             order.reason,
             attempts=[attempt.id],

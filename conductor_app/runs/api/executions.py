@@ -8,7 +8,7 @@ from uuid import uuid4
 from django.http import HttpResponse
 
 from ...access.permissions import EXECUTE, WORKFLOW_DEF
-from ...core.commands.reports import Report
+from ...core.decide import Report
 from ...core.document.fields import read_mapping
 from ...core.errors import Invalid, NotFound
 from ...db.read_snapshots import read_snapshot

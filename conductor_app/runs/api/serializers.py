@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from django.http import HttpRequest
 
-from ...core.commands.reports import Report
+from ...core.decide import Report
 from ...core.document.fields import (
     ChoiceOf,
     DocumentPosition,

@@ -21,7 +21,6 @@ from ...access.authentication import acting_as
 from ...core import commands
 from ...core.child_runs import new_child_run
 from ...core.commands import FailUndecidableRun
-from ...core.commands.reports import EVENTS_OF_OUTCOMES
 from ...core.data_requests import (
     DataRequest,
     DefinitionByName,
@@ -31,7 +30,7 @@ from ...core.data_requests import (
     TaskDefinitionByName,
     WholeRun,
 )
-from ...core.decide import Decision, DecisionLoop, RevisionInfo, apply_command, no_command
+from ...core.decide import EVENTS_OF_OUTCOMES, Decision, DecisionLoop, RevisionInfo, apply_command, no_command
 from ...core.decision_context import Command, WithoutRules
 from ...core.effects import CreateTask, Effect, StartRun, TransitionAttempt
 from ...core.errors import (

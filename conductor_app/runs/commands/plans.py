@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...core import commands
+from ...core import commands, decide
 from ...core.child_runs import new_child_run
-from ...core.commands import reports
 from ...core.data_requests import DataRequest, DefinitionByName, InlineDefinition
 from ...core.decide import Decision, DecisionLoop, no_command
 from ...core.decision_context import Command
@@ -316,7 +315,7 @@ def _handle_resume_child(ahead: PreviewWorld, to: str, facts: dict[str, Any]) ->
     try:
         child = ahead.run(to)
     except NotFound:
-        ahead.decide(ahead.run(parent), reports.child_lost(attempt, to))
+        ahead.decide(ahead.run(parent), decide.child_lost(attempt, to))
         return
     if child.is_open or not ahead.is_waiting(parent, attempt, to):
         return
@@ -335,7 +334,7 @@ def _handle_child_ended(ahead: PreviewWorld, to: str, facts: dict[str, Any]) -> 
         output = payload_storage.load_unmasked_output(child.id)
     result = {"id": child.id, "name": child.definition.name, "version": child.definition.version}
     result |= {"status": child.status, "reason": child.reason, "output": output}
-    ahead.decide(ahead.run(to), reports.child_ended(facts["attempt"], result))
+    ahead.decide(ahead.run(to), decide.child_ended(facts["attempt"], result))
 
 
 PREVIEW_HANDLERS: dict[str, Callable[[PreviewWorld, str, dict[str, Any]], None]] = {

@@ -13,14 +13,12 @@ from ...access import audit
 from ...access.encryption import decrypt_masked
 from ...core import commands
 from ...core.commands.jump import require_running
-from ...core.commands.reports import Report
-from ...core.decide import no_command
+from ...core.decide import Report, no_command
 from ...core.decision_context import Command
 from ...core.definition import Definition, Key
 from ...core.errors import AlreadyResolved, Conflict, Invalid, NotFound, RequestRefused
 from ...core.masking import REDACTED, restore_masked, restored_paths
-from ...core.receivers import path_text, receiver_from_data
-from ...core.secret_places import Keys
+from ...core.secret_places import Keys, path_text, receiver_from_data
 from ...core.states import RUN
 from ...core.step_types.sub_workflows import SubWorkflow
 from ...db.fields import dumps

@@ -9,7 +9,7 @@ from functools import partial
 from django.db import transaction
 
 from ... import notifications
-from ...core.commands.reports import EVENTS_OF_OUTCOMES
+from ...core.decide import EVENTS_OF_OUTCOMES
 from ...core.errors import NotFound
 from ...core.states import PENDING
 from ...runs.commands.messages import deliver_after_commit

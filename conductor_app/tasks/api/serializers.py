@@ -8,7 +8,7 @@ import orjson
 from django.http import HttpResponse
 
 from ...access.variables import runtime_metadata
-from ...core.commands.reports import Report
+from ...core.decide import Report
 from ...core.document.fields import (
     ChoiceOf,
     DocumentPosition,

@@ -13,7 +13,7 @@ from django.http import HttpResponse
 from ...access.authentication import Actor, is_allowed, require_permission, task_target
 from ...access.permissions import EXECUTE, TASK_DEF, Right
 from ...access.quotas import POLLS
-from ...core.commands.reports import Report
+from ...core.decide import Report
 from ...core.document.fields import read_mapping
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...definitions.store import parsed_definition

@@ -16,7 +16,7 @@ from ... import notifications
 from ...access.encryption import decrypt_masked, masked_texts
 from ...access.secrets import substitute_secrets
 from ...core import commands
-from ...core.commands.reports import Report
+from ...core.decide import Report
 from ...core.errors import Conflict, NotFound, PayloadMissing, RequestRefused
 from ...core.masking import masked_paths
 from ...core.secret_places import SECRET_PLACES, Keys, Place, restore_places

@@ -7,9 +7,8 @@ from django.db.models import Count, Max, Min
 
 from ... import notifications
 from ...access import audit
-from ...core import commands
-from ...core.commands import reports
-from ...core.commands.reports import Report
+from ...core import commands, decide
+from ...core.decide import Report
 from ...core.errors import Conflict, Invalid, NotFound
 from ...core.snapshot import NEVER
 from ...core.step_types.base import queue_name
@@ -215,7 +214,7 @@ def cancel_attempt(attempt_id: str, by: str, reason: str = "") -> None:
         _find_pending_attempt(attempt_id),
         Report("CANCELED", reason=strip_nul(reason) or f"Canceled by {by}."),
     )
-    command, facts = reports.apply_report(attempt_id, report), {"task": str(attempt.task)}
+    command, facts = decide.apply_report(attempt_id, report), {"task": str(attempt.task)}
     change_run(
         RunCommand(attempt.run_id or "", command, by, reason, audit=Audit("cancel task", facts), attempts=[attempt_id])
     )

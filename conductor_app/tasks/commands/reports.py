@@ -7,9 +7,9 @@ from typing import Any
 
 from ...access.authentication import Target, task_target
 from ...access.secrets import load_secrets, redact_verbatim
-from ...core.commands import reports
-from ...core.commands.reports import Report
+from ...core import decide
 from ...core.data_requests import DataRequest, SecretValues
+from ...core.decide import Report
 from ...core.decision_context import Command, DecisionContext
 from ...core.effects import Effect
 from ...core.errors import AlreadyResolved, NotFound
@@ -97,7 +97,7 @@ def require_permission(attempt_id: str, guard: Guard, run: Run) -> None:
         AlreadyResolved: when the attempt has ended.
         Forbidden: when the guard refuses the reporter.
     """
-    task = reports.require_open_task(run, attempt_id)
+    task = decide.require_open_task(run, attempt_id)
     attempt, name = task.attempt, task.step.name
     guard(task_target(attempt.queue, attempt.domain, name, run.id, run.definition.name))
 
@@ -114,7 +114,7 @@ def redacted_report(attempt_id: str, report: Report, *, is_output_uploaded: bool
             secrets = ctx.require(values).values()
             output = report.output if is_output_uploaded else redact_verbatim(report.output, secrets)
             redacted = replace(report, output=output, reason=redact_verbatim(report.reason, secrets))
-        return reports.apply_report(attempt_id, redacted)(run, ctx, now)
+        return decide.apply_report(attempt_id, redacted)(run, ctx, now)
 
     return command
 
@@ -133,7 +133,7 @@ def secrets_of_task(run: Run, attempt_id: str) -> SecretValues | None:
     Raises:
         AlreadyResolved: when the attempt has ended.
     """
-    names = reports.require_open_task(run, attempt_id).step_state.get("secrets")
+    names = decide.require_open_task(run, attempt_id).step_state.get("secrets")
     return SecretValues(frozenset(names)) if names else None
 
 
@@ -171,7 +171,7 @@ def renew_lease(run_id: str, attempt_id: str, by: str, guard: Guard | None = Non
         change_run(
             RunCommand(
                 run_id,
-                reports.renew_lease(attempt_id, worker),
+                decide.renew_lease(attempt_id, worker),
                 by,
                 attempts=[attempt_id],
                 authorize=authorization(attempt_id, guard),

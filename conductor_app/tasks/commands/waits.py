@@ -7,7 +7,7 @@ from time import monotonic
 
 from ... import notifications
 from ...access.grants import may_control_run
-from ...core.commands.reports import Report
+from ...core.decide import Report
 from ...core.states import RUN
 from ...notifications import LOCAL_CALLER, PendingWait, Waiter, WaitingClient, WaitSteps
 from ...runs.store import tree

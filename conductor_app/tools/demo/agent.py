@@ -1,7 +1,7 @@
 """The agent of the demo: it looks up an order, asks a person, and refunds the order.
 
 A model decides what to do next; here a script plays the model, so that the demo costs nothing (`agent_model.py`). The
-tools are those of an MCP server (`agent_tools.py`). The loop itself is a workflow, so that it survives the end of any
+tools are those of an MCP server in the same module. The loop itself is a workflow, so that it survives the end of any
 process.
 """
 
@@ -24,8 +24,7 @@ from conductor.client.workflow.task.llm_tasks.tool_spec import ToolSpec
 from conductor.client.workflow.task.switch_task import SwitchTask
 from conductor.client.workflow.task.task import TaskInterface
 
-from .agent_model import running_model
-from .agent_tools import running_tools
+from .agent_model import running_model, running_tools
 from .server import ServerUnavailable, admin_page, configuration_for, explain_refusal, require_server
 from .workflows import OWNER
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from conductor_app.core.commands.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.tasks.commands import reports as task_commands
