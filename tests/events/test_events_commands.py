@@ -77,7 +77,7 @@ def test_a_temporary_error_is_retried(clock, handler, monkeypatch, trouble):
         raise trouble
 
     with monkeypatch.context() as broken, run_commit_hooks():
-        broken.setattr(event_actions, "start", breaks)
+        broken.setattr(event_actions, "start_run", breaks)
         assert delivery.deliver(order.pk) is False
 
     assert EventAction.objects.get().status == "IN_PROGRESS"
@@ -89,7 +89,7 @@ def test_a_temporary_error_is_retried(clock, handler, monkeypatch, trouble):
 
 def test_a_permanent_error_stops_with_a_reason(clock, handler, monkeypatch):
     order = heard_without_what_follows()
-    monkeypatch.setattr(event_actions, "start", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(event_actions, "start_run", lambda *_, **__: 1 / 0)
 
     for _ in range(event_actions.MAX_TRIES):
         with run_commit_hooks():
