@@ -19,6 +19,7 @@ from .document.reading import makes_branches
 from .effects import CreateTask, Effect, OpenAttempt, RequeueAttempt, TransitionAttempt, UpdateTask, apply_effects
 from .errors import AlreadyResolved, Conflict, NotAllowedInState, quote_reason
 from .events import listener_events
+from .expressions.jsonpath_segments import VisitCounter, count_visits
 from .primitives import fast_replace
 from .rules import RULES, RULES_WHILE_RESTING
 from .rules.failures import next_attempt
@@ -30,7 +31,9 @@ from .timers import is_due, next_run_timer, next_timer, run_ends_at
 
 MAX_EFFECTS = 5_000
 MAX_TASKS_EXAMINED = 300_000
-"""The limits of a decision: effects, and tasks that its rules have examined, counted once for each pass.
+MAX_VALUES_VISITED = 1_000_000
+"""The limits of a decision: effects, tasks that its rules have examined, counted once for each pass, and values that
+its paths have visited.
 
 After them it continues in a new transaction, so that a long loop without workers does not hold the lock of its run.
 """
@@ -73,7 +76,8 @@ def apply_command(
     first iteration every time.
     """
     try:
-        return _apply(run, command, data, now, saves_partially)
+        with count_visits() as visits:
+            return _apply(run, command, data, now, saves_partially, visits)
     except DataRequired as missing:
         return Decision((), run, missing.data_requests)
 
@@ -81,26 +85,45 @@ def apply_command(
 class RuleBudget:
     """The limits of one decision, applied to its passes of the rules."""
 
-    def __init__(self) -> None:
+    def __init__(self, visits: VisitCounter) -> None:
         self.effects: list[Effect] = []
+        self._visits = visits
         self._passes = self._tasks = 0
+        self._was_refused = False
 
     @property
     def is_spent(self) -> bool:
         """Return True if no further pass is allowed."""
-        return len(self.effects) >= MAX_EFFECTS or (self._passes >= MIN_PASSES and self._tasks >= MAX_TASKS_EXAMINED)
+        return (
+            len(self.effects) >= MAX_EFFECTS
+            or self._visits.count >= MAX_VALUES_VISITED
+            or (self._passes >= MIN_PASSES and self._tasks >= MAX_TASKS_EXAMINED)
+        )
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Return True if another decision must continue."""
+        return self._was_refused or len(self.effects) >= MAX_EFFECTS
 
     def allows_pass(self, run: Run) -> bool:
         """Return True if a pass is allowed, and count it."""
         if self.is_spent:
+            self._was_refused = True
             return False
         self._passes += 1
         self._tasks += len(run.tasks)
         return True
 
 
-def _apply(run: Run, command: Command, data: Mapping[DataRequest, Any], now: int, saves_partially: bool) -> Decision:
-    budget = RuleBudget()
+def _apply(
+    run: Run,
+    command: Command,
+    data: Mapping[DataRequest, Any],
+    now: int,
+    saves_partially: bool,
+    visits: VisitCounter,
+) -> Decision:
+    budget = RuleBudget(visits)
     if isinstance(command, WithoutRules):
         return _apply_without_rules(run, command, data, now, budget)
     effects = budget.effects
@@ -177,7 +200,7 @@ def _first_firing_rule(run: Run, data: Mapping[DataRequest, Any], now: int) -> l
 def _set_wake_up(run: Run, now: int, budget: RuleBudget) -> Run:
     if not run.is_open:
         return run
-    return fast_replace(run, wake_at=now if budget.is_spent else next_run_timer(run, now))
+    return fast_replace(run, wake_at=now if budget.is_unfinished else next_run_timer(run, now))
 
 
 MAX_ROUNDS = 500

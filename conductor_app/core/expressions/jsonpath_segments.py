@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
@@ -15,6 +16,31 @@ class BadPath(ValueError):
 
 # Without a limit, `..*..*..*` over a deep document would visit an enormous number of values.
 MAX_VISITS = 1_000_000
+MAX_SHARED_VISITS = 5_000_000
+"""The maximum number of values that all paths of one decision visit, which takes a few seconds."""
+
+
+class VisitCounter:
+    """Counts the values that the paths of one decision have visited."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+_shared: ContextVar[VisitCounter | None] = ContextVar("visits", default=None)
+
+
+@contextmanager
+def count_visits() -> Iterator[VisitCounter]:
+    """Limit all readings of the block together to `MAX_SHARED_VISITS`. Paths of names and positions alone are free."""
+    counter = VisitCounter()
+    token = _shared.set(counter)
+    try:
+        yield counter
+    finally:
+        _shared.reset(token)
 
 
 class Absent:
@@ -34,12 +60,13 @@ class NoAnswer(Exception):
 class Reading:
     """State that the parts of a path share while they read one document."""
 
-    __slots__ = ("_absolute", "_seen", "_visits", "budget")
+    __slots__ = ("_absolute", "_seen", "_shared", "_visits", "budget")
 
     def __init__(self, absolute: Callable[[Any, "Reading"], Any]) -> None:
         self._absolute = absolute
         self._seen: dict[Any, Any] = {}
         self._visits = MAX_VISITS
+        self._shared = _shared.get() or VisitCounter()
         self.budget = MatchTimeBudget()
 
     def absolute(self, path: Any) -> Any:
@@ -57,6 +84,9 @@ class Reading:
         self._visits -= count
         if self._visits < 0:
             raise BadPath(f"the path visits more than {MAX_VISITS:,} values")
+        self._shared.count += count
+        if self._shared.count > MAX_SHARED_VISITS:
+            raise BadPath(f"the paths of a decision visit more than {MAX_SHARED_VISITS:,} values")
 
 
 MAX_DEPTH = 24
