@@ -130,7 +130,9 @@ def shown_to(client: Client, path: str) -> str:
     text = OWN_TEXTS.sub("", text).lower()
     # A page repeats its address, and what the user has typed into its filters.
     for repeated in (urlsplit(path).path, *(value for _, value in parse_qsl(urlsplit(path).query))):
-        text = text.replace(repeated.lower(), "")
+        once = quote(repeated, safe="")
+        for written in (repeated, once, quote(once, safe="")):
+            text = text.replace(written.lower(), "")
     return text
 
 
@@ -163,6 +165,8 @@ def test_everything_of_ones_own_team_is_shown(teams, addresses, role):
         for path, shown in addresses.items()
         if ALPHA in shown and BRAVO not in path.lower() and ALPHA not in shown_to(caller, path)
         if role == "author" or not FORMS.search(path)
+        # A page of the other team, named by an id, may suggest names of both teams to an administrator.
+        if BRAVO not in shown or fetch(caller, path)[0] != 404
     ]
 
     assert not [path for path in hidden if urlsplit(path).path not in ADMINISTRATORS_ONLY]
