@@ -420,6 +420,9 @@ class TestShownPages:
     def test_pages_about_the_own_account_are_closed(self, shown, path):
         assert shown.get(path).status_code == 403
 
+    def test_every_part_of_the_overview_is_displayed(self, shown):
+        assert "could not be displayed" not in page_text(shown.get("/admin/"))
+
     def test_the_way_back_restores_the_own_pages(self, shown):
         page = shown.post("/admin/people/stop-showing/", follow=True)
 

@@ -7,7 +7,9 @@ status bar of every page.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import Any
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import Count, Min, Q, QuerySet, Subquery
 from django.http import HttpRequest
@@ -80,11 +82,19 @@ def operations_to_approve() -> QuerySet[BulkOperation]:
 
 
 def _count_up_to(limit: int, *rows: QuerySet) -> tuple[int, ...]:
-    parts = [each.order_by().values("pk")[:limit].query.sql_with_params() for each in rows]
+    parts = [_limited_sql(each, limit) for each in rows]
     counts = ", ".join(f"(SELECT COUNT(*) FROM ({sql}) AS counted)" for sql, _ in parts)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {counts}", [param for _, params in parts for param in params])
         return cursor.fetchone()
+
+
+def _limited_sql(rows: QuerySet, limit: int) -> tuple[str, Sequence[Any]]:
+    try:
+        return rows.order_by().values("pk")[:limit].query.sql_with_params()
+    except EmptyResultSet:
+        # Django does not write SQL for rows that cannot exist.
+        return "SELECT 1 WHERE 1 = 0", ()
 
 
 @dataclass(frozen=True, slots=True)
