@@ -236,6 +236,23 @@ def rights_of(permission: str) -> tuple[Right, ...]:
     return (RIGHT_BY_PERMISSION[permission],)
 
 
+def controllable(rows: QuerySet[RowT]) -> QuerySet[RowT]:
+    """Return the rows of runs that the current actor may control. For one who may control all, they are unchanged."""
+    actor = current_actor()
+    if actor is None:
+        return rows
+    lookups: dict[str, str] = getattr(rows.model, "access_names")  # noqa: B009  # mypy does not know it.
+    return allowed_to(actor, rows, {right: lookups[right[1]] for right in CONTROL_RUNS if right[1] in lookups})
+
+
+def may_see_run(definition: str, run_id: str) -> bool:
+    """Return True if the current actor may see a run, which need not exist yet."""
+    actor = current_actor()
+    if actor is None or sees_all_runs():
+        return True
+    return actor.permissions.allows(READ, WORKFLOW_DEF, definition) or actor.permissions.allows(READ, WORKFLOW, run_id)
+
+
 def name_of(row: Model, target_type: str) -> str:
     """Return the name of a row in grants on a target type, or "" if it has none."""
     if run_id_field := getattr(row, "run_id_field", ""):

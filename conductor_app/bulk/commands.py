@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 
 from ..access import audit
+from ..access.authentication import current_user_id
 from ..core.errors import Conflict, Invalid, NotFound, RequestRefused
 from ..core.primitives import derived_id
 from ..core.snapshot import NEVER
@@ -127,6 +128,7 @@ def start(request: BulkRequest, by: str) -> str:
         excluded=sorted(set(request.excluded)),
         reason=request.reason,
         by=by[:255],
+        owner_id=current_user_id(),
         rate=request.rate,
         canary_size=request.canary_size,
         canary_share=request.canary_share,

@@ -11,7 +11,9 @@ from functools import partial
 from django.db import transaction
 from django.db.models import Max, Min, QuerySet
 
-from ..core.errors import RequestRefused
+from ..access.authentication import acting_as_owner
+from ..access.visibility import controllable
+from ..core.errors import Forbidden, RequestRefused
 from ..core.primitives import lowest_id_at
 from ..core.snapshot import NEVER
 from ..core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
@@ -101,7 +103,8 @@ def _advance_operation(operation_id: str) -> None:
         return
     row = BulkOperation.objects.get(pk=operation_id)
     try:
-        STEPS[row.state](row)
+        with acting_as_owner(row.owner_id):
+            STEPS[row.state](row)
         _interruptions.value.pop(operation_id, None)
     except Exception as error:
         discard_broken_connection()
@@ -180,11 +183,13 @@ def _run_within_rate(row: BulkOperation, most: int, then: str) -> None:
     paced_at = max(row.paced_at, began - 2000)
     allowed = int((began - paced_at) * row.rate / 1000)
     apply, handled = bulk_action_of(row), 0
-    for item_id, run_id in list(_pending_items(row)[: max(min(allowed, most, MAX_PER_PASS), 0)]):
+    items = list(_pending_items(row)[: max(min(allowed, most, MAX_PER_PASS), 0)])
+    forbidden = _forbidden_runs([run_id for _item_id, run_id in items])
+    for item_id, run_id in items:
         if clock.now() - began >= PASS_MS:
             break
         try:
-            if not _process_item(row, item_id, run_id, apply):
+            if not _process_item(row, item_id, run_id, refuse if run_id in forbidden else apply):
                 return
         except Exception as error:
             _move_behind_others(row, item_id, error)
@@ -193,6 +198,24 @@ def _run_within_rate(row: BulkOperation, most: int, then: str) -> None:
         handled += 1
     is_over = handled >= most or not _pending_items(row)[:1]
     _record_rate_use(row, paced_at + round(handled * 1000 / row.rate), then if is_over else "")
+
+
+def _forbidden_runs(run_ids: Sequence[str]) -> set[str]:
+    """Return those of the runs that the owner of the operation may not control now. Runs no query without a limit."""
+    runs = Run.objects.filter(pk__in=run_ids)
+    allowed = controllable(runs)
+    if allowed is runs:
+        return set()
+    return set(run_ids).difference(allowed.values_list("pk", flat=True))
+
+
+def refuse(run_id: str, note: Callable[[], None]) -> None:
+    """Refuse to change a run that the owner of the operation may not control.
+
+    Raises:
+        Forbidden: always.
+    """
+    raise Forbidden("The owner of this operation lacks the permission to change this run.")
 
 
 def _pending_items(row: BulkOperation) -> "QuerySet[BulkItem, tuple[int, str]]":

@@ -23,7 +23,8 @@ class BulkOperation(models.Model):
 
     `cursor`: the last selected run. `paced_at`: the time until which the rate is exhausted. `due_at`: the time at which
     the engine continues. `held_until`: the end of the lease of the process that executes it. `needs_approval`: True if
-    it starts only after a user other than its author has approved it.
+    it starts only after a user other than its author has approved it. `owner_id`: the user on whose behalf it changes
+    runs, 0 for no limits.
     """
 
     id = IdField(primary_key=True)
@@ -35,6 +36,7 @@ class BulkOperation(models.Model):
     resume_state = models.CharField(max_length=16, default="", blank=True)
     reason = models.TextField(default="", blank=True)
     by = models.CharField(max_length=255)
+    owner_id = models.BigIntegerField(default=0, db_default=0)
     rate = models.FloatField()
     canary_size = models.IntegerField(default=0)
     canary_share = models.IntegerField(default=100)

@@ -8,6 +8,8 @@ from typing import Any
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext_lazy
 
+from ..access.authentication import current_user_id
+from ..access.visibility import sees_all_runs, visible
 from ..core.failure_grouping import informative_line
 from ..core.states import RUN
 from ..explanations.cause import failure_reasons
@@ -44,6 +46,12 @@ def count_selection(selection: Mapping[str, Any]) -> SelectionCount:
         definitions[f"{name} v{version}"] += count
         statuses[status] += count
     return SelectionCount(statuses.total(), definitions.most_common(20), statuses.most_common())
+
+
+def visible_operations() -> QuerySet[BulkOperation]:
+    """Return the operations that the current actor may see: its own, or all if it may see all runs."""
+    rows = BulkOperation.objects.all()
+    return rows if sees_all_runs() else rows.filter(owner_id=current_user_id()).exclude(owner_id=0)
 
 
 def frequent_answers(operation: BulkOperation) -> list[tuple[str, str, int]]:
@@ -88,13 +96,15 @@ class RunResult:
         return self.status in UNSUCCESSFUL_STATUSES
 
 
-def run_results(items: Iterable[BulkItem]) -> dict[str, RunResult]:
+def run_results(items: Iterable[BulkItem], readable: QuerySet[Run] | None = None) -> dict[str, RunResult]:
     """Return the state of each run that an operation was applied to, by run id. Runs at most three queries.
 
-    Runs that have been removed are missing.
+    Runs that have been removed are missing, and those that the actor may not see. `readable`: the runs that the actor
+    may see, where there is no actor any more, in a download.
     """
     ids = [item.run_id for item in items if item.outcome == BulkItem.DONE]
-    runs = list(Run.objects.filter(pk__in=ids).only("status", "reason", "failed_attempt_id")) if ids else []
+    shown = visible(Run.objects.all()) if readable is None else readable
+    runs = list(shown.filter(pk__in=ids).only("status", "reason", "failed_attempt_id")) if ids else []
     failed = [run for run in runs if run.status in UNSUCCESSFUL_STATUSES]
     reasons, groups = failure_reasons(failed), _groups_of_failures(failed)
     results = {run.pk: RunResult(run.status) for run in runs}

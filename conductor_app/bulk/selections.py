@@ -13,6 +13,7 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ..access.visibility import visible
 from ..core.errors import Invalid
 from ..core.failure_grouping import informative_line
 from ..core.snapshot import NEVER
@@ -109,7 +110,7 @@ def search_runs(found: RunQuerySet, term: str) -> RunQuerySet | ScannedRuns:
     by_id = Q(id__gte=term, id__lte=term + LAST_ID_PART, id__startswith=term)
     by_correlation = Q(correlation_id=term) & ~Q(correlation_id="")
     for condition in (by_id, by_correlation):
-        if Run.objects.filter(condition).exists():
+        if visible(Run.objects.filter(condition)).exists():
             return found.filter(condition)
     names = WorkflowDefinition.objects.filter(name__icontains=term).order_by("name").values_list("name", flat=True)
     return found.filter(name__in={term, *names.distinct()[:20]})
@@ -147,7 +148,7 @@ def _filter_refused(found: RunQuerySet, operation: str) -> RunQuerySet:
 
 def ended_between(selection: Mapping[str, Any]) -> RunQuerySet:
     """Return all runs that ended in the span of a selection, by the index on ends alone."""
-    found = Run.objects.order_by()
+    found = _readable_runs().order_by()
     for name in START_ORDER_FILTERS.keys() & selection.keys():
         found = INDEXED_FILTERS[name](found, selection[name])
     return found
@@ -203,7 +204,7 @@ def describe(selection: Mapping[str, Any], group_titles: Mapping[int, str]) -> s
 def failure_group_titles(selections: Iterable[Mapping[str, Any]]) -> dict[int, str]:
     """Return the titles of the failure groups that the selections name, by id. Runs one query, or none."""
     ids = {selection[FAILURE_GROUP] for selection in selections if FAILURE_GROUP in selection}
-    groups = FailureGroup.objects.filter(pk__in=ids).only("sample", "message") if ids else ()
+    groups = visible(FailureGroup.objects.filter(pk__in=ids)).only("sample", "message") if ids else ()
     return {group.pk: informative_line(group.sample or group.message, MAX_TITLE_LENGTH) for group in groups}
 
 
@@ -290,7 +291,7 @@ class ScanNote:
 
 
 def selected_runs(selection: Selection) -> RunQuerySet:
-    """Return the runs of a selection.
+    """Return the runs of a selection that the actor may see.
 
     Raises:
         Invalid: when a filter is unknown or has an invalid value.
@@ -306,7 +307,7 @@ def select_with_notes(selection: Selection, by_start: bool = False) -> tuple[Run
     Raises:
         Invalid: when a filter is unknown or has an invalid value.
     """
-    cleaned, rows, notes = clean_selection(selection), Run.objects.defer_payloads(), []
+    cleaned, rows, notes = clean_selection(selection), _readable_runs(), []
     filters = FILTERS | START_ORDER_FILTERS if _is_by_start(cleaned, by_start) else FILTERS
     for name in (name for name in filters if name in cleaned):
         found = filters[name](rows, cleaned[name])
@@ -314,6 +315,10 @@ def select_with_notes(selection: Selection, by_start: bool = False) -> tuple[Run
         if isinstance(found, ScannedRuns) and found.since is not None:
             notes.append(ScanNote(name, found.number, found.since))
     return rows, notes
+
+
+def _readable_runs() -> RunQuerySet:
+    return cast("RunQuerySet", visible(Run.objects.defer_payloads()))
 
 
 def countable_runs(selection: Selection, found: RunQuerySet) -> RunQuerySet:

@@ -118,7 +118,7 @@ class RunComparisonView(ConductorView):
         text = request.query.text("with")
         # A run that the caller may not read is like one that does not exist.
         readable = visible(Run.objects.all())
-        other_id = find_run_id(text, run, readable) if text else next(iter(comparison_candidates(run).values()), "")
+        other_id = find_run_id(text, run) if text else next(iter(comparison_candidates(run).values()), "")
         if not other_id:
             raise Invalid(f"There is no other run of {run.name} to compare with. Name one with the parameter 'with'.")
         if not readable.filter(pk=other_id).exists():

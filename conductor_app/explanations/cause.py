@@ -10,6 +10,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from ..access.visibility import visible
 from ..core.breakpoints import (
     stops_of,
 )
@@ -197,7 +198,7 @@ def _failure_inside(attempt: Attempt, depth: int) -> str:
     """Return where the sub-workflow of an attempt failed, or an empty text if no child run failed. Runs one query."""
     if not attempt.child_id or not depth:
         return ""
-    child = Run.objects.defer_payloads().filter(pk=attempt.child_id)
+    child = visible(Run.objects.defer_payloads().filter(pk=attempt.child_id))
     failed = Attempt.objects.defer_payloads().filter(
         pk__in=child.exclude(failed_attempt_id="").values("failed_attempt_id")
     )

@@ -14,7 +14,17 @@ from ..web.api.operations import ApiOperation, Json
 from ..web.api.permissions import ALLOW_ALL
 from ..web.api.view import ConductorRequest, ConductorView
 from .models import Failure, FailureGroup
-from .queries import LAST, ORDERS, VIEWS, FailureDetail, FailureShare, ListedFailureGroup, failure_detail, failure_inbox
+from .queries import (
+    LAST,
+    ORDERS,
+    VIEWS,
+    FailureDetail,
+    FailureShare,
+    ListedFailureGroup,
+    failure_detail,
+    failure_inbox,
+    shown_group,
+)
 
 FAILURE_GROUP_FIELDS: FieldTable = (
     *fields_of_type(LONG, "id", "count", "firstAt", "lastAt"),
@@ -81,13 +91,7 @@ class FailureGroups(ConductorView):
             text=query.text("text"),
             sort=sort,
         )
-        readable = set(
-            visible(FailureGroup.objects.filter(pk__in=[listed.group.pk for listed in inbox.groups])).values_list(
-                "pk", flat=True
-            )
-        )
-        groups = [listed for listed in inbox.groups if listed.group.pk in readable]
-        return Json({"isIncomplete": inbox.is_cut, "groups": [_listed_document(listed) for listed in groups]})
+        return Json({"isIncomplete": inbox.is_cut, "groups": [_listed_document(listed) for listed in inbox.groups]})
 
 
 class FailureGroupInsight(ConductorView):
@@ -111,7 +115,7 @@ class FailureGroupInsight(ConductorView):
         if group is None:
             raise NotFound(f"There is no failure group {group_id}.")
         time_range = TimeRange.aligned(length, clock.now())
-        return Json(_detail_document(failure_detail(group.merged_into or group, time_range), time_range))
+        return Json(_detail_document(failure_detail(shown_group(group), time_range), time_range))
 
 
 def _listed_document(listed: ListedFailureGroup) -> Document:

@@ -94,6 +94,8 @@ class Failure(models.Model):
 class HourlyFailureCount(models.Model):
     """The number of failures of a group in one hour, by definition version and worker build."""
 
+    access_names: ClassVar[dict[str, str]] = {"WORKFLOW_DEF": "group__definition"}
+
     group = models.ForeignKey(FailureGroup, on_delete=models.CASCADE, db_index=False)
     hour_at = MomentField()
     version = models.IntegerField()

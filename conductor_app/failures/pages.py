@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..access.models import AuditEntry
+from ..access.visibility import controllable, may, visible
 from ..core.errors import Invalid, NotFound, RequestRefused
 from ..core.failure_grouping import split_variable_parts
 from ..core.states import FAILURE, REGRESSED
@@ -24,10 +25,10 @@ from ..utils.formatting import LazyText, TimeRange
 from ..web.badges import render_pill
 from ..web.charts import ChartSeries, TrendChart, build_markers, chosen_range, range_links, sparkline
 from ..web.links import failure_group_address
-from ..web.pages import ObjectPage, Page, require_permission, show_refusal
+from ..web.pages import ObjectPage, Page, require_permission, require_permission_on_any, show_refusal
 from . import commands
 from .models import FailureGroup
-from .queries import LAST, ORDERS, VIEWS, FailureDetail, ListedFailureGroup, failure_detail, failure_inbox
+from .queries import LAST, ORDERS, VIEWS, FailureDetail, ListedFailureGroup, failure_detail, failure_inbox, shown_group
 
 PERMISSION = "conductor.change_run"
 STATE_PILLS = {
@@ -85,6 +86,7 @@ class FailuresPage(Page):
         "conductor.view_failuregroup",
     )
     live_template = "ops/failures/groups.html"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         view, query = request.GET.get("view", "open"), request.GET
@@ -132,6 +134,7 @@ class FailureGroupPage(ObjectPage):
     """Page of one failure group."""
 
     name, template, permission = "failure_group", "ops/failures/failure_group.html", "conductor.view_failuregroup"
+    shows_granted_rows = True
     route = "failures/<int:group_id>/"
 
     def get_context(self, request: HttpRequest, group_id: int) -> dict[str, Any]:
@@ -161,10 +164,10 @@ class FailureGroupPage(ObjectPage):
             ],
             "moves": [move for move in TRANSITIONS if FAILURE.allows(group.state, move.event)],
             "newest_version": max(versions, default=0),
-            "may_act": request.user.has_perm(PERMISSION),
+            "may_act": may(request.user, PERMISSION, group),
             "permission": PERMISSION,
             "parts": parts,
-            "whole": group.merged_into,
+            "whole": whole if (whole := shown_group(group)) is not group else None,
             "acts": list(acts[:MAX_ACTIONS]),
             "is_regressed": group.state == REGRESSED,
             "retry": reverse("admin:bulk_plan", query={"failure_group": group.pk, "action": "retry"}),
@@ -176,8 +179,9 @@ class FailureGroupPage(ObjectPage):
         Raises:
             NotFound: when there is no such group.
         """
-        require_permission(request, PERMISSION)
+        require_permission_on_any(request, PERMISSION)
         group, _parts = _find_group_and_parts(group_id)
+        require_permission(request, PERMISSION, group)
         do = ACTIONS.get(request.POST.get("do", ""))
         try:
             if do is None:
@@ -256,6 +260,8 @@ def _merge_groups(group: FailureGroup, form_data: Mapping[str, str], by: str) ->
     into = form_data.get("into", "").strip()
     if not into.isdecimal() or len(into) > 18:
         raise Invalid(_("Not a valid group number: %(text)s.") % {"text": repr(into[:40])})
+    if not controllable(FailureGroup.objects.filter(pk=int(into))).exists():
+        raise NotFound(_("No such failure group: %(number)s.") % {"number": into})
     commands.merge_groups(group.pk, int(into), by, form_data.get("reason", "").strip())
     return _("Merged into group %(number)s.") % {"number": into}
 
@@ -275,9 +281,10 @@ ACTIONS: dict[str, Callable[[FailureGroup, Mapping[str, str], str], str]] = {
 
 
 def _find_group_and_parts(group_id: int) -> tuple[FailureGroup, list[FailureGroup]]:
-    """Return a group, and the groups merged into it."""
+    """Return a group, and the groups merged into it, as far as the actor may see them."""
     wanted = min(group_id, 2**62)
-    found = FailureGroup.objects.select_related("merged_into").filter(Q(pk=wanted) | Q(merged_into=wanted))
+    groups = visible(FailureGroup.objects.filter(Q(pk=wanted) | Q(merged_into=wanted)))
+    found = groups.select_related("merged_into")
     own_first = Case(When(pk=wanted, then=0), default=1)
     rows = list(found.order_by(own_first, "pk")[: MAX_ACTIONS + 1])
     if not rows or rows[0].pk != wanted:

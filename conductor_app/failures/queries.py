@@ -26,6 +26,8 @@ from django.db.models import (
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ..access.permissions import WORKFLOW_DEF
+from ..access.visibility import visible, visible_names
 from ..core.failure_grouping import build_of
 from ..core.primitives import JsonValue
 from ..core.states import FAILURE, IGNORED, REGRESSED, RESOLVED
@@ -117,8 +119,8 @@ class FailureInbox:
 def failure_inbox(
     view: str, user: str, now: int, *, definition: str = "", text: str = "", sort: str = LAST
 ) -> FailureInbox:
-    """Return the groups of one tab in the order of `sort`, a key of ORDERS."""
-    own = FailureGroup.objects.not_merged()
+    """Return the groups of one tab that the actor may see, in the order of `sort`, a key of ORDERS."""
+    own = visible(FailureGroup.objects.not_merged())
     counts = own.aggregate(**{name: Count("pk", filter=_groups_of_view(name, user, now)) for name in VIEWS})
     found = own.filter(_groups_of_view(view, user, now))
     if definition:
@@ -147,7 +149,7 @@ def _groups_of_view(view: str, user: str, now: int) -> Q:
 
 def most_harmful_groups(now: int, limit: int) -> list[ListedFailureGroup]:
     """Return open groups, those that ended the most runs within the last day first. Runs three queries."""
-    open_groups = FailureGroup.objects.not_merged().filter(VIEWS["open"][1])
+    open_groups = visible(FailureGroup.objects.not_merged()).filter(VIEWS["open"][1])
     impact = impact_by_group(now)
     return add_hours(_sort_groups(open_groups, LOST_RUNS, impact)[:limit], now, impact)
 
@@ -158,9 +160,8 @@ def add_hours(
     """Return the groups with their hourly counts, including the groups merged into them."""
     groups = list(groups)
     first = now - now % HOUR - 23 * HOUR
-    hourly_counts = HourlyFailureCount.objects.filter(hour_at__gte=first).filter(
-        merged_into([group.pk for group in groups])
-    )
+    counts = visible(HourlyFailureCount.objects.filter(hour_at__gte=first))
+    hourly_counts = counts.filter(merged_into([group.pk for group in groups]))
     hours: dict[int, list[int]] = defaultdict(lambda: [0] * 24)
     rows = hourly_counts.values_list("group_id", "group__merged_into_id", "hour_at").annotate(Sum("count"))
     for group, whole, hour, count in rows.order_by():
@@ -183,7 +184,7 @@ def impact_by_group(now: int) -> dict[int, GroupImpact]:
     ended = Run.objects.filter(pk=OuterRef("run_id"), status__in=LOST, failed_attempt_id=OuterRef("attempt_id"))
     last = Task.objects.filter(pk=OuterRef("task_id"), attempt_id=OuterRef("attempt_id"))
     is_lost = ExpressionWrapper(Exists(ended) | Exists(last), output_field=BooleanField())
-    newest = Failure.objects.filter(at__gte=now - DAY, group__isnull=False).order_by("-at")
+    newest = visible(Failure.objects.filter(at__gte=now - DAY, group__isnull=False)).order_by("-at")
     rows = newest.annotate(is_lost=is_lost).values_list(
         "group_id", "group__merged_into_id", "run_id", "task_id", "is_lost"
     )
@@ -209,6 +210,12 @@ def runs_by_definition(names: Collection[str], now: int) -> dict[str, int]:
         return dict(cursor.fetchall())
 
 
+def shown_group(group: FailureGroup) -> FailureGroup:
+    """Return the group that a group is merged into, if there is one and the actor may see it, or the group itself."""
+    whole = group.merged_into
+    return whole if whole is not None and visible_names(WORKFLOW_DEF, [whole.definition]) else group
+
+
 def group_of(attempt: Attempt) -> FailureGroup | None:
     """Return the failure group of a failed attempt, or None if it belongs to none yet."""
     if attempt.status not in FAILED_ENDS:
@@ -216,7 +223,7 @@ def group_of(attempt: Attempt) -> FailureGroup | None:
     of = {"run_id": attempt.run_id} if attempt.run_id else {"task_id": attempt.task_id}
     failures = Failure.objects.filter(**of, attempt_id=attempt.pk, group__isnull=False)
     found = failures.select_related("group__merged_into").first()
-    return (found.group.merged_into or found.group) if found and found.group else None
+    return shown_group(found.group) if found and found.group else None
 
 
 def shared_group_of(attempt: Attempt) -> FailureGroup | None:
@@ -291,8 +298,8 @@ def failure_detail(group: FailureGroup, time_range: TimeRange, place: str = "") 
 
     `place`: path of the input value, such as `order.country`; empty for none.
     """
-    hourly_counts = HourlyFailureCount.objects.filter(merged_into([group.pk])).order_by()
-    newest = list(Failure.objects.filter(merged_into([group.pk])).order_by("-at", "-pk")[:SEARCHED_ROWS])
+    hourly_counts = visible(HourlyFailureCount.objects.filter(merged_into([group.pk]))).order_by()
+    newest = list(visible(Failure.objects.filter(merged_into([group.pk]))).order_by("-at", "-pk")[:SEARCHED_ROWS])
     affected = list(dict.fromkeys(failure.run_id for failure in newest if failure.run_id))
     labels = RunLabel.objects.filter(run__in=affected).order_by().values_list("name")
     by_label = labels.annotate(count=Count("pk")).order_by("-count", "name")
@@ -373,7 +380,7 @@ def sample_attempts(newest: Failure) -> WorkSample:
     The last failure is among these attempts, so its text is read as well.
     """
     task_type = newest.queue.rpartition(":")[2]
-    attempts = Attempt.objects.filter(name=task_type, id__lte=newest.attempt_id).order_by("-id")
+    attempts = visible(Attempt.objects.filter(name=task_type, id__lte=newest.attempt_id)).order_by("-id")
     reason = Case(When(id=newest.attempt_id, then=F("reason")), default=Value(""), output_field=TextField())
     rows = list(attempts.values_list("worker", "id", reason)[:MAX_WORK]) if task_type else []
     since = rows[-1][1] if len(rows) == MAX_WORK else ""

@@ -114,17 +114,17 @@ class PageTab(Generic[V]):
     build_context: Callable[[V], dict[str, Any]]
     permission: str = ""
 
-    def is_allowed(self, request: HttpRequest) -> bool:
-        """Return True if the user may see the tab."""
-        return not self.permission or request.user.has_perm(self.permission)
+    def is_allowed(self, request: HttpRequest, row: Model) -> bool:
+        """Return True if the user may see the tab of the page of a row."""
+        return not self.permission or may(request.user, self.permission, row)
 
 
-def tabs_context(tabs: Mapping[str, PageTab[V]], view_model: V, request: HttpRequest) -> dict[str, Any]:
+def tabs_context(tabs: Mapping[str, PageTab[V]], view_model: V, row: Model, request: HttpRequest) -> dict[str, Any]:
     """Return the allowed tabs and the context of the selected one. The default is the first tab.
 
-    The links to the tabs keep the other query parameters.
+    `row`: what the page is about. The links to the tabs keep the other query parameters.
     """
-    allowed = [tab for tab in tabs.values() if tab.is_allowed(request)]
+    allowed = [tab for tab in tabs.values() if tab.is_allowed(request, row)]
     selected = next((tab for tab in allowed if tab.name == view_model.query["tab"]), next(iter(tabs.values())))
     links = [
         {"label": tab.label, "address": view_model.query.address(tab=tab.name, page=None), "is_chosen": tab is selected}

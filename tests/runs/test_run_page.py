@@ -263,6 +263,7 @@ def test_a_large_document_is_offered_as_a_download(operator, clock):
 
 def test_the_page_takes_few_queries(operator, viewer, failed, django_assert_max_num_queries):
     for client in (operator, viewer):
+        client.get(run_url(failed))  # permissions are loaded once in a process
         with django_assert_max_num_queries(15):
             client.get(run_url(failed, task="charge"))
 
@@ -286,8 +287,8 @@ def test_a_reopened_run_that_waits_at_both_limits_takes_few_queries(
     claim_next("ship")
     retry_rerun_restart.retry(run.pk, "olga", "The van is back.")
 
-    operator.get(run_url(run))  # the plan is parsed once in a process
     for client in (operator, viewer):
+        client.get(run_url(run))  # the plan and the permissions are loaded once in a process
         with django_assert_max_num_queries(15):
             page = page_text(client.get(run_url(run, task="ship")))
     assert "1 of 1 tasks of this name run" in page and "2 of 2 starts in 60 s" in page

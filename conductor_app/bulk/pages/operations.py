@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict, StreamingHttpResponse
 from django.urls import path, reverse
@@ -14,16 +15,18 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...access.models import AuditEntry
+from ...access.visibility import may, visible
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.states import BULK, PAUSED, RUNNING
 from ...failures.models import FailureGroup
 from ...runs.commands.repair import upgrade_obstacles
+from ...runs.models import Run
 from ...runs.pages.actions import RUN_ACTIONS
 from ...runs.pages.filters import LIST_FIELDS, selection_parameters
 from ...runs.queries.recent import run_keys
 from ...web.badges import render_badge, render_pill
 from ...web.documents import CsvBuffer, escape_formula
-from ...web.pages import ObjectPage, Page, get_or_404, require_permission, show_refusal
+from ...web.pages import ObjectPage, Page, get_or_404, require_permission_on_any, show_refusal
 from .. import commands, selections
 from ..commands import ACTIONS, LABELLING, BulkRequest
 from ..models import BulkItem, BulkOperation
@@ -38,6 +41,7 @@ from ..queries import (
     failed_again,
     frequent_answers,
     run_results,
+    visible_operations,
 )
 
 PERMISSION = "conductor.change_run"
@@ -80,12 +84,13 @@ class BulkPlanPage(ObjectPage):
 
     name, template, permission = "bulk_plan", "ops/bulk/plan.html", "conductor.view_run"
     route = "bulk/plan/"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         return self._plan_context(request, request.GET)
 
     def handle_post(self, request: HttpRequest) -> HttpResponse | dict[str, Any]:
-        require_permission(request, PERMISSION)
+        require_permission_on_any(request, PERMISSION)
         try:
             id = commands.start(_parse_form(request.POST), request.user.get_username())
         except RequestRefused as refused:
@@ -108,7 +113,7 @@ class BulkPlanPage(ObjectPage):
             "options": ACTION_OPTIONS.get(action, ()),
             "is_labelling": action in LABELLING,
             "given": form_data,
-            "may_act": request.user.has_perm(PERMISSION),
+            "may_act": may(request.user, PERMISSION),
             "permission": PERMISSION,
         }
         try:
@@ -221,9 +226,10 @@ class BulkPage(Page):
 
     name, title, template = "bulk", gettext_lazy("Bulk operations"), "ops/bulk/list.html"
     permission, live_template = "conductor.view_bulkoperation", "ops/bulk/rows.html"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        rows = list(BulkOperation.objects.order_by("-created_at")[:MAX_LISTED])
+        rows = list(visible_operations().order_by("-created_at")[:MAX_LISTED])
         titles = selections.failure_group_titles(row.selection for row in rows)
         return {
             "rows": [
@@ -238,6 +244,7 @@ class BulkOperationPage(ObjectPage):
     name, template, permission = "bulk_operation", "ops/bulk/operation.html", "conductor.view_bulkoperation"
     live_template = "ops/bulk/progress.html"
     route = "bulk/<str:operation_id>/"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest, operation_id: str) -> dict[str, Any]:
         row = _find_operation(operation_id)
@@ -262,7 +269,7 @@ class BulkOperationPage(ObjectPage):
             "may_resume": bool(row.resume_state) and not row.is_waiting_for_approval,
             "is_own": row.by == request.user.get_username(),
             "may_stop": BULK.allows(row.state, "stop"),
-            "may_act": request.user.has_perm(PERMISSION),
+            "may_act": _may_act_on(request, row),
             "share": _progress_segments(row),
             "seconds": _remaining_ms(row),
             "answers": [(_outcome_pill(outcome), answer, count) for outcome, answer, count in frequent_answers(row)],
@@ -278,12 +285,14 @@ class BulkOperationPage(ObjectPage):
         }
 
     def handle_post(self, request: HttpRequest, operation_id: str) -> HttpResponse:
-        require_permission(request, PERMISSION)
+        require_permission_on_any(request, PERMISSION)
         row, by, reason = (
             _find_operation(operation_id),
             request.user.get_username(),
             request.POST.get("reason", ""),
         )
+        if not _may_act_on(request, row):
+            raise PermissionDenied(PERMISSION)
         try:
             return HttpResponseRedirect(_handle_button(row, request, by, reason.strip()))
         except RequestRefused as refused:
@@ -295,15 +304,24 @@ class BulkExportPage(ObjectPage):
     """Download of the results of all runs as CSV."""
 
     name, permission, route = "bulk_export", "conductor.view_bulkoperation", "bulk/<str:operation_id>/results.csv"
+    shows_granted_rows = True
 
     def urls(self, site):
         def view(request: HttpRequest, operation_id: str) -> StreamingHttpResponse:
             self._require_access(request)
             row = get_or_404(_find_operation, operation_id)
             headers = {"Content-Disposition": f'attachment; filename="operation-{row.pk}.csv"'}
-            return StreamingHttpResponse(_csv_lines(row), content_type="text/csv", headers=headers)
+            return StreamingHttpResponse(
+                _csv_lines(row, visible(Run.objects.all())), content_type="text/csv", headers=headers
+            )
 
         return [path(self.route, site.admin_view(view), name=self.name)]
+
+
+def _may_act_on(request: HttpRequest, row: BulkOperation) -> bool:
+    """Return True if the user may control the operation: it may control all runs, or some, and the operation is its."""
+    is_owner = row.owner_id == request.user.pk
+    return request.user.has_perm(PERMISSION) or (is_owner and may(request.user, PERMISSION))
 
 
 def _handle_button(row: BulkOperation, request: HttpRequest, by: str, reason: str) -> str:
@@ -340,7 +358,7 @@ def _audit_address(row: BulkOperation) -> str:
 def _failure_group_of(row: BulkOperation) -> FailureGroup | None:
     """Return the failure group that the operation selects, if it selects one."""
     group_id = row.selection.get("failure_group")
-    return FailureGroup.objects.filter(pk=group_id).first() if group_id else None
+    return visible(FailureGroup.objects.filter(pk=group_id)).first() if group_id else None
 
 
 def _pause_entry(row: BulkOperation) -> AuditEntry | None:
@@ -417,12 +435,12 @@ def _outcome_count(row: BulkOperation, outcome: str) -> int:
     return row.remaining_count if outcome == BulkItem.WAITING else getattr(row, outcome.lower())
 
 
-def _csv_lines(row: BulkOperation) -> Iterator[str]:
+def _csv_lines(row: BulkOperation, readable: QuerySet[Run]) -> Iterator[str]:
     writer = csv.writer(CsvBuffer())
     yield writer.writerow(CSV_COLUMNS)
     after = 0
     while items := list(row.items.filter(number__gt=after).order_by("number")[:CSV_BATCH]):
-        results = run_results(items)
+        results = run_results(items, readable)
         for item in items:
             result = results.get(item.run_id, RunResult(""))
             texts = [escape_formula(text) for text in (result.task, result.reason)]
@@ -443,7 +461,7 @@ def _operation_address(operation_id: str) -> str:
 
 
 def _find_operation(operation_id: str) -> BulkOperation:
-    row = BulkOperation.objects.filter(pk=operation_id).first()
+    row = visible_operations().filter(pk=operation_id).first()
     if row is None:
         raise NotFound(f"No such bulk operation: {operation_id[:64]}.")
     return row

@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ...access.visibility import may, visible
 from ...core.commands import UpgradePlan
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.primitives import JsonValue
@@ -258,6 +259,7 @@ class PlannerPage(ObjectPage):
     """Page that previews and applies an operation on one run."""
 
     name, title, template, permission = "plan", "Plan", "ops/bulk/run_plan.html", "conductor.view_run"
+    shows_granted_rows = True
     route = "runs/<str:run_id>/plan/"
 
     def get_context(self, request: HttpRequest, run_id: str) -> dict[str, Any]:
@@ -271,9 +273,9 @@ class PlannerPage(ObjectPage):
         return self._plan_context(request, run, request.POST)
 
     def _apply_plan(self, request: HttpRequest, run: Run) -> HttpResponse | None:
-        require_permission(request, PERMISSION)
+        require_permission(request, PERMISSION, run)
         if request.POST.get("do") == "rewind":
-            require_permission(request, DEBUG_PERMISSION)
+            require_permission(request, DEBUG_PERMISSION, run)
         try:
             revision = parse_number(request.POST.get("revision", ""), _("revision"))
             operation = parse_operation(request.POST, run, selected_attempt(request.POST))
@@ -301,7 +303,7 @@ class PlannerPage(ObjectPage):
             "tasks": list(Task.objects.filter(run_id=run.pk).order_by("seq").defer("step_state")[:MAX_TASKS]),
             "attempt": attempt,
             "given": form_data,
-            "may_act": request.user.has_perm(PERMISSION),
+            "may_act": may(request.user, PERMISSION, run),
             "permission": PERMISSION,
             "versions": _list_versions(run) if do in ("restart", "upgrade") else [],
             "steps": _list_steps(run) if do in ("skip", "jump") else [],
@@ -359,7 +361,7 @@ def selected_attempt(form_data: Mapping[str, str]) -> Attempt | None:
     """
     if form_data.get("do") not in FROM_TASK_OPERATIONS or not form_data.get("attempt"):
         return None
-    found = Attempt.objects.of_runs().select_related("task").filter(pk=form_data["attempt"]).first()
+    found = visible(Attempt.objects.of_runs().filter(pk=form_data["attempt"])).select_related("task").first()
     if found is None:
         raise NotFound(_("No such task: %(id)s.") % {"id": form_data["attempt"][:64]})
     return found
@@ -418,7 +420,9 @@ def _is_possible(name: str, run: Run) -> bool:
 
 
 def _list_versions(run: Run) -> list[int]:
-    return list(WorkflowDefinition.objects.filter(name=run.name).order_by("-version").values_list("version", flat=True))
+    return list(
+        visible(WorkflowDefinition.objects.filter(name=run.name)).order_by("-version").values_list("version", flat=True)
+    )
 
 
 def _list_steps(run: Run) -> list[str]:
@@ -433,7 +437,7 @@ def _plan_upgrade(form_data: Mapping[str, str], run: Run) -> UpgradePlan:
 
 
 def _find_run(run_id: str) -> Run:
-    run = Run.objects.defer("output", "variables").filter(pk=run_id).first()
+    run = visible(Run.objects.defer("output", "variables").filter(pk=run_id)).first()
     if run is None:
         raise NotFound(_("No such run: %(id)s.") % {"id": run_id[:64]})
     return run

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ...access.visibility import may_see_run
 from ...core import commands, decide
 from ...core.child_runs import new_child_run
 from ...core.data_requests import DataRequest, DefinitionByName, InlineDefinition
@@ -388,7 +389,7 @@ class OperationPlan:
 
 
 def plan_operation(run_id: str, operation: Operation) -> OperationPlan:
-    """Return the plan of an operation.
+    """Return the plan of an operation, with those of the affected runs that the actor may see.
 
     Raises:
         NotFound, Conflict, Invalid: as `apply_operation`.
@@ -397,7 +398,8 @@ def plan_operation(run_id: str, operation: Operation) -> OperationPlan:
     seen = preview(target, command)
     affected = [(foreseen, _plan_run(foreseen)) for foreseen in _in_order(seen)]
     replaced, is_cut = _superseded_children(child for pair in affected for child in _replaced_children_of(*pair))
-    runs = [run for _, run in affected]
+    runs = [run for _, run in affected if may_see_run(run.definition, run.run_id)]
+    replaced = [run for run in replaced if may_see_run(run.definition, run.run_id)]
     counted = Counter(impact.name for run in runs for impact in run.impacts)
     counts = {name: counted[name] for name in IMPACTS if counted[name]}
     return OperationPlan(run_id, target, seen.revision, operation, (*runs, *replaced), seen.is_cut or is_cut, counts)

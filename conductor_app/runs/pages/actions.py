@@ -6,17 +6,18 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ...access.visibility import visible
 from ...core.errors import Invalid, RequestRefused
 from ...core.states import RUN
 from ...tasks.pages.actions import PERMISSION
 from ...utils.formatting import LazyText
 from ...web.links import run_address
-from ...web.pages import require_permission, show_refusal
+from ...web.pages import require_permission, require_permission_on_any, show_refusal
 from ..commands import control, labels_and_messages, repair
 from ..models import Run
 
@@ -31,11 +32,27 @@ def label_context(run: Run) -> dict[str, Any]:
     }
 
 
+def require_run_permission(request: HttpRequest, permission: str, run_id: str) -> None:
+    """Require a permission on a run.
+
+    Raises:
+        PermissionDenied: when the user does not have the permission.
+        Http404: when the user may not see the run.
+    """
+    if request.user.has_perm(permission):
+        return
+    require_permission_on_any(request, permission)
+    run = visible(Run.objects.filter(pk=run_id)).only("name").first()
+    if run is None:
+        raise Http404(_("No such run: %(id)s.") % {"id": run_id})
+    require_permission(request, permission, run)
+
+
 def change_labels(request: HttpRequest, run_id: str) -> HttpResponse:
     """Add labels, or remove one."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
-    require_permission(request, PERMISSION)
+    require_run_permission(request, PERMISSION, run_id)
     by, reason = request.user.get_username(), request.POST.get("reason", "").strip()
     try:
         if removed := request.POST.getlist("remove"):

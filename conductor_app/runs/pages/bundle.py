@@ -6,7 +6,6 @@ from typing import Any
 import orjson
 from django import forms
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
@@ -22,7 +21,7 @@ from ...utils import clock
 from ...web.badges import relative_time, render_badge, render_icon, running_time, status_tone
 from ...web.documents import MAX_INLINE_BYTES, json_file_response, payload_label, render_tree
 from ...web.links import run_address
-from ...web.pages import show_refusal
+from ...web.pages import require_permission_on_any, show_refusal
 from ..models import Run
 from ..queries.bundle import BundledAttempt, RunBundle, export_run, parse_bundle
 from .history import describe_effects
@@ -63,7 +62,7 @@ def export_run_file(request: HttpRequest, run_id: str) -> HttpResponse:
     Raises:
         Http404: when there is no such run.
     """
-    _require_view_permission(request)
+    require_permission_on_any(request, "conductor.view_run")
     if find_readable_run(run_id) is None:
         raise Http404
     run = Run.objects.get(pk=run_id)
@@ -77,7 +76,7 @@ def export_run_file(request: HttpRequest, run_id: str) -> HttpResponse:
 
 def inspect_bundle(model_admin: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
     """Show the upload form, or the content of an uploaded bundle."""
-    _require_view_permission(request)
+    require_permission_on_any(request, "conductor.view_run")
     form = BundleFileForm(request.POST or None, request.FILES or None)
     is_read = request.method == "POST" and form.is_valid()
     return TemplateResponse(
@@ -90,11 +89,6 @@ def inspect_bundle(model_admin: admin.ModelAdmin, request: HttpRequest) -> HttpR
             **(_bundle_context(form.cleaned_data["file"]) if is_read else {}),
         },
     )
-
-
-def _require_view_permission(request: HttpRequest) -> None:
-    if not request.user.has_perm("conductor.view_run"):
-        raise PermissionDenied
 
 
 def _bundle_context(run: RunBundle) -> dict[str, Any]:

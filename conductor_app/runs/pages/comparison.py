@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.visibility import visible
 from ...core.errors import NotFound
 from ...core.failure_grouping import informative_line
 from ...definitions.models import WorkflowDefinition
@@ -34,6 +35,7 @@ class ComparePage(ObjectPage):
     """Page that compares two runs."""
 
     name, template, permission = "compare", "ops/runs/compare.html", "conductor.view_run"
+    shows_granted_rows = True
     route = "runs/<str:run_id>/compare/"
 
     # The page sends a file in place of a context.
@@ -56,7 +58,7 @@ class ComparePage(ObjectPage):
         }
         if not other_id:
             return context
-        other = Run.objects.filter(pk=other_id).first()
+        other = visible(Run.objects.filter(pk=other_id)).first()
         if other is None:
             return context | {"missing": other_id[:64]}
         comparison = compare_runs(one, other)
@@ -140,7 +142,7 @@ def _versions_address(found: RunComparison) -> str:
     if not found.have_same_definition or found.one.version == found.other.version:
         return ""
     versions = (found.one.version, found.other.version)
-    rows = WorkflowDefinition.objects.filter(name=found.one.name, version__in=versions)
+    rows = visible(WorkflowDefinition.objects.filter(name=found.one.name, version__in=versions))
     by_version = dict(rows.values_list("version", "pk"))
     if len(by_version) < 2:
         return ""
@@ -166,7 +168,7 @@ def _duration_text(run: Run) -> str:
 
 
 def _find_run(run_id: str) -> Run:
-    run = Run.objects.filter(pk=run_id).first()
+    run = visible(Run.objects.filter(pk=run_id)).first()
     if run is None:
         raise NotFound(_("No such run: %(id)s.") % {"id": run_id[:64]})
     return run

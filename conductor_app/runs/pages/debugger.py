@@ -20,9 +20,10 @@ from ...web.badges import relative_time
 from ...web.documents import MAX_INLINE_BYTES, payload_label, render_tree
 from ...web.forms import parse_json_object, parse_number
 from ...web.links import run_address
-from ...web.pages import require_permission, show_refusal
+from ...web.pages import show_refusal
 from ..commands import debugging
 from ..commands.debugging import BreakpointRequest, ContinueRequest
+from .actions import require_run_permission
 from .view_model import RunViewModel
 
 DEBUG_PERMISSION = PERMISSION_BY_RIGHT[EXECUTE, DEBUG]
@@ -98,8 +99,8 @@ def handle_debugger(request: HttpRequest, run_id: str) -> HttpResponse:
     """Execute a command of the debugger, and show its result on the tab."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
-    require_permission(request, DEBUG_PERMISSION)
-    require_permission(request, PERMISSION)
+    require_run_permission(request, DEBUG_PERMISSION, run_id)
+    require_run_permission(request, PERMISSION, run_id)
     by, reason = request.user.get_username(), request.POST.get("reason", "").strip()
     try:
         messages.success(request, _execute(request, run_id, by, reason))

@@ -13,6 +13,7 @@ from django.utils.timezone import get_current_timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.visibility import visible
 from ...bulk.selections import ScanNote
 from ...core.errors import Invalid
 from ...core.states import RUN
@@ -234,7 +235,8 @@ def address_with(query: QueryDict, **other: str) -> str:
 
 def definition_choices(selected: str) -> list[str]:
     """Return names of definitions for the menu: the latest changed ones, and the selected one."""
-    newest = WorkflowDefinition.objects.order_by("-id").values_list("name", flat=True)[: 2 * MAX_DEFINITIONS]
+    rows = visible(WorkflowDefinition.objects.order_by("-id"))
+    newest = rows.values_list("name", flat=True)[: 2 * MAX_DEFINITIONS]
     return sorted(dict.fromkeys([*filter(None, [selected]), *newest]))[:MAX_DEFINITIONS]
 
 

@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.visibility import may, visible
 from ...alerts.queries import visible_views
 from ...bulk import selections
 from ...core.errors import Invalid
@@ -29,7 +30,7 @@ from ...explanations.current_steps import CurrentStep, current_steps
 from ...utils import clock
 from ...web.badges import exact_time, format_lower_bound, relative_time, render_badge, running_time
 from ...web.links import render_run_link
-from ...web.pages import ReadOnlyAdmin, ServerAwareChangeList, fragment_response
+from ...web.pages import GrantedRowsAdmin, ServerAwareChangeList, fragment_response
 from ...web.preferences import save_preference, saved_preferences
 from ..models import Run, RunQuerySet
 from ..queries.recent import annotate_key_inputs, run_key, run_keys
@@ -218,7 +219,7 @@ class RunList(ServerAwareChangeList):
             return format_html('<a href="{}">{}</a>', other, _("Search inputs for “%(value)s”") % {"value": query[:60]})
         name = self.query_parameters.get("name", "")
         newest = Run.objects.of_definition(name) if name else Run.objects.all()
-        found = suggest_query(query, newest)
+        found = suggest_query(query, visible(newest))
         if found is None:
             return ""
         wrong, right, corrected = found
@@ -275,7 +276,7 @@ COLUMNS_PREFERENCE = "run_columns"
 MAX_NEW_RUNS = 100
 
 
-class RunAdmin(ReadOnlyAdmin):
+class RunAdmin(GrantedRowsAdmin):
     """Admin of runs: search, actions on selected runs, and the addresses of a run's pages."""
 
     actions: tuple[Any, ...] = (
@@ -292,7 +293,7 @@ class RunAdmin(ReadOnlyAdmin):
         return RunList
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
-        return Run.objects.defer_payloads().defer("domains")
+        return visible(Run.objects.defer_payloads().defer("domains"))
 
     def get_list_display(self, request: HttpRequest) -> Any:
         chosen = saved_preferences(request).get(COLUMNS_PREFERENCE, DEFAULT_COLUMNS)
@@ -301,10 +302,10 @@ class RunAdmin(ReadOnlyAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         response = super().changelist_view(request, extra_context)
         if hasattr(response, "context_data") and response.context_data and "cl" in response.context_data:
-            visible = self.get_list_display(request)
+            shown = self.get_list_display(request)
             response.context_data |= response.context_data["cl"].get_extra_context()
             response.context_data["columns"] = [
-                (n, word, n in visible) for n, word in COLUMN_LABELS.items() if n not in FIXED_COLUMNS
+                (n, word, n in shown) for n, word in COLUMN_LABELS.items() if n not in FIXED_COLUMNS
             ]
             tabs = view_tabs(request)
             response.context_data["view_tabs"] = [(tab, None) for tab in tabs]
@@ -360,8 +361,8 @@ class RunAdmin(ReadOnlyAdmin):
             raise PermissionDenied("conductor.view_run")
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Return True if the user may run actions on a selection."""
-        return any(request.user.has_perm(action.permission) for action in run_actions())
+        """Return True if the user may run actions on some runs."""
+        return any(may(request.user, action.permission) for action in run_actions())
 
     def get_urls(self) -> list[URLPattern]:
         return [

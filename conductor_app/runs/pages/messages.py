@@ -4,19 +4,20 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...access.secrets import redact_all
+from ...access.visibility import may, shown_to
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...db import keyset_pages
 from ...web.badges import format_lower_bound, format_size
 from ...web.documents import MAX_INLINE_BYTES, render_tree
 from ...web.links import run_address, standalone_task_address, task_group_address
-from ...web.pages import ObjectPage, Page, show_refusal
+from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands import messages as engine
 from ..models import Message
 from ..queries.messages import (
@@ -105,8 +106,13 @@ def _message_row(request: HttpRequest, message: Any) -> dict[str, Any]:
         "kind": KIND_LABELS.get(kind, ""),
         "receiver": message.to,
         "address": build_address(message.to) if build_address and message.to else "",
-        "may_act": request.user.has_perm(act_permission(message)),
+        "may_act": may(request.user, act_permission(message), message),
     }
+
+
+def _shown_messages(request: HttpRequest) -> QuerySet[Message]:
+    """Return the undelivered messages that the user may see: all, or those to runs of a grant."""
+    return shown_to(request.user, VIEW_PERMISSION, Message.objects.undelivered())
 
 
 class UndeliveredMessagesPage(Page):
@@ -114,13 +120,15 @@ class UndeliveredMessagesPage(Page):
 
     name, title = "undelivered_messages", gettext_lazy("Undelivered messages")
     template, permission = "ops/runs/undelivered_messages.html", VIEW_PERMISSION
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         query = request.GET
         selection = _parse_filter(query)
-        found = undelivered_page(selection, query.get("after", ""), query.get("before", ""))
+        matching = undelivered_messages(selection, _shown_messages(request))
+        found = undelivered_page(matching, query.get("after", ""), query.get("before", ""))
         rows = [_message_row(request, message) for message in found.rows]
-        count, is_capped = keyset_pages.count_rows(undelivered_messages(selection), found)
+        count, is_capped = keyset_pages.count_rows(matching, found)
         return {
             "rows": rows,
             "may_act": any(row["may_act"] for row in rows),
@@ -152,7 +160,7 @@ class UndeliveredMessagesPage(Page):
 
 def _selected_ids(request: HttpRequest) -> list[int]:
     if "all" in request.POST:
-        matching = undelivered_messages(_parse_filter(request.GET)).order_by("pk")
+        matching = undelivered_messages(_parse_filter(request.GET), _shown_messages(request)).order_by("pk")
         return list(matching.values_list("pk", flat=True)[:MAX_AT_ONCE])
     given = request.POST.getlist("message")[:MAX_AT_ONCE]
     return [int(text) for text in given if text.isdecimal() and len(text) <= 18]
@@ -165,9 +173,10 @@ def _act(request: HttpRequest, ids: Iterable[int]) -> None:
         PermissionDenied: when the user may not change the receiver of one of them.
         Invalid: when the action is unknown, or the reason is missing.
     """
-    for message in Message.objects.undelivered().filter(pk__in=ids).only("subject"):
-        if not request.user.has_perm(act_permission(message)):
-            raise PermissionDenied(act_permission(message))
+    shown = list(_shown_messages(request).filter(pk__in=ids).only("subject", "to"))
+    for message in shown:
+        require_permission(request, act_permission(message), message)
+    ids = [message.pk for message in shown]
     by, reason, do = request.user.get_username(), request.POST.get("reason", "").strip(), request.POST.get("do")
     if do == "retry":
         count = engine.retry_messages(ids, by, reason)
@@ -184,12 +193,13 @@ class UndeliveredMessagePage(ObjectPage):
     """Page of one undelivered message, with its payload."""
 
     name, template, permission = "undelivered_message", "ops/runs/undelivered_message.html", VIEW_PERMISSION
+    shows_granted_rows = True
     route = "undelivered-messages/<int:message_id>/"
 
     def get_context(self, request: HttpRequest, message_id: int) -> dict[str, Any]:
-        message = _find_message(message_id)
+        message = _find_message(request, message_id)
         row = _message_row(request, message)
-        may_view = request.user.has_perm(view_permission(message))
+        may_view = may(request.user, view_permission(message), message)
         is_small = message.payload_size <= MAX_INLINE_BYTES
         # Reading the field replaces encrypted values by asterisks.
         payload = render_tree(redact_all(message.facts)) if may_view and is_small else None
@@ -203,7 +213,7 @@ class UndeliveredMessagePage(ObjectPage):
         }
 
     def handle_post(self, request: HttpRequest, message_id: int) -> HttpResponse:
-        message = _find_message(message_id)
+        message = _find_message(request, message_id)
         try:
             _act(request, [message.pk])
         except RequestRefused as refused:
@@ -212,8 +222,8 @@ class UndeliveredMessagePage(ObjectPage):
         return HttpResponseRedirect(reverse("admin:undelivered_messages"))
 
 
-def _find_message(message_id: int) -> Any:
-    message = find_undelivered(message_id)
+def _find_message(request: HttpRequest, message_id: int) -> Any:
+    message = find_undelivered(message_id, _shown_messages(request))
     if message is None:
         raise NotFound(_("No such undelivered message. It was delivered or discarded."))
     return message

@@ -1,6 +1,7 @@
 """The page of one run: its tabs, fragments that refresh while the run is open, documents and actions."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
@@ -13,6 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from ...access.models import AuditEntry
 from ...access.tokens import file_address
+from ...access.visibility import may
 from ...core.errors import RequestRefused
 from ...core.states import RUNNING
 from ...definitions.diagram.canvas import Diagram
@@ -29,14 +31,21 @@ from ...utils.time_scale import TimeScale
 from ...web.badges import format_size, relative_time, render_badge
 from ...web.documents import json_file_response, payload_documents
 from ...web.links import run_address
-from ...web.pages import PageTab, fragment_response, html_revision, require_permission, show_refusal, tabs_context
+from ...web.pages import (
+    PageTab,
+    fragment_response,
+    html_revision,
+    require_permission_on_any,
+    show_refusal,
+    tabs_context,
+)
 from ..models import Run
 from ..queries.history import RunAtRevision
 from ..queries.retention import explain_missing_run
 from ..timeline.diagram_marks import iteration_filters, marks_of_run, marks_of_tree
 from ..timeline.queries import task_rows
 from ..timeline.tree import Folding, load_tree
-from .actions import RUN_ACTIONS, available_actions, label_context
+from .actions import RUN_ACTIONS, available_actions, label_context, require_run_permission
 from .debugger import DEBUG_PERMISSION, debugger_tab
 from .history import revision_slider, run_events
 from .timeline import requested_past, timeline_tab
@@ -196,6 +205,7 @@ TABS: dict[str, PageTab[RunViewModel]] = {
 }
 
 
+VIEW_PERMISSION = "conductor.view_run"
 START_PERMISSION = "conductor.execute_workflowdefinition"
 
 
@@ -208,7 +218,8 @@ def run_page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -
     try:
         run = _find_run(request, run_id)
     except Http404:
-        if why := explain_missing_run(run_id, clock.now()):
+        # What is known about a removed run does not name its definition, so that no grant applies to it.
+        if request.user.has_perm(VIEW_PERMISSION) and (why := explain_missing_run(run_id, clock.now())):
             return _missing_run_page(model_admin, request, run_id, why)
         raise
     context = {
@@ -239,13 +250,14 @@ def run_fragment(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: st
 def _page_context(run: Run, request: HttpRequest) -> dict[str, Any]:
     """Return the context for the tab, the task and the filters in the address."""
     view_model = run_view_model(run, request.GET)
-    actions = available_actions(run.status, request.user.has_perm)
+    may_do = partial(may, request.user, row=run)
+    actions = available_actions(run.status, may_do)
     panel = opened_panel(view_model)
-    acts = task_actions(panel.attempt if panel else None, view_model.now, request.user.has_perm)
+    acts = task_actions(panel.attempt if panel else None, view_model.now, may_do)
     return {
         **actions,
         **head_context(view_model),
-        **tabs_context(TABS, view_model, request),
+        **tabs_context(TABS, view_model, run, request),
         "panel": panel,
         "task_acts": acts,
     } | _unreached_step_context(view_model, request)
@@ -253,13 +265,14 @@ def _page_context(run: Run, request: HttpRequest) -> dict[str, Any]:
 
 def _unreached_step_context(view_model: RunViewModel, request: HttpRequest) -> dict[str, Any]:
     """Return the context of a selected step that the run has not reached, and whether the user may skip or jump."""
+    may_control = may(request.user, PERMISSION, view_model.run)
     query = view_model.query["task"]
     definition = parsed_definition(view_model.run.resolved_definition_id) if query and view_model.task is None else None
     return {
         "unreached": definition.step(query) if definition else None,
-        "may_label": request.user.has_perm(PERMISSION),
+        "may_label": may_control,
         **label_context(view_model.run),
-        "may_lead": view_model.run.status == RUNNING and request.user.has_perm(PERMISSION),
+        "may_lead": view_model.run.status == RUNNING and may_control,
     }
 
 
@@ -286,34 +299,35 @@ def handle_action(request: HttpRequest, run_id: str, name: str) -> HttpResponse:
     action = RUN_ACTIONS.get(name)
     if action is None:
         raise Http404
-    require_permission(request, action.permission)
+    require_run_permission(request, action.permission, run_id)
     reason = request.POST.get("reason", "").strip()
     try:
         action.command(run_id, request.user.get_username(), reason, **action.parse_options(request.POST))
         messages.success(request, str(action.done))
     except RequestRefused as refused:
-        show_refusal(request, refused, *alternative_actions(run_id, request.user.has_perm))
+        show_refusal(request, refused, *alternative_actions(run_id, request))
     return HttpResponseRedirect(run_address(run_id))
 
 
-def alternative_actions(run_id: str, has_permission: Callable[[str], bool]) -> list[tuple[str, str]]:
+def alternative_actions(run_id: str, request: HttpRequest) -> list[tuple[str, str]]:
     """Return the actions that are possible after a rejected one, with their addresses."""
     run = find_readable_run(run_id)
     if run is None:
         return []
+    may_do = partial(may, request.user, row=run)
     planner = reverse("admin:plan", args=[run_id])
     alternatives = [
         (str(action.label), f"{planner}?do={action.name}" if action.is_planned else f"#act-{action.name}")
-        for action in available_actions(run.status, has_permission)["actions"]
+        for action in available_actions(run.status, may_do)["actions"]
     ]
-    if run.definition_pk and has_permission(START_PERMISSION):
+    if run.definition_pk and may_do(START_PERMISSION):
         start = reverse("admin:start_run", args=[run.definition_pk], query={"like": run_id})
         alternatives.append((_("Start a similar run"), start))
     return alternatives
 
 
 def _find_run(request: HttpRequest, run_id: str) -> Run:
-    require_permission(request, "conductor.view_run")
+    require_permission_on_any(request, VIEW_PERMISSION)
     run = find_readable_run(run_id)
     if run is None:
         raise Http404(_("No such run: %(id)s.") % {"id": run_id})

@@ -14,6 +14,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.visibility import may
 from ...bulk.commands import needs_approval
 from ...bulk.queries import ACTION_LABELS
 from ...core.errors import RequestRefused
@@ -111,7 +112,7 @@ def _redirect_to_plan(action: str, selection: dict[str, str]) -> HttpResponseRed
 def _render_confirmation(
     model_admin: admin.ModelAdmin, request: HttpRequest, action: RunAction, selected: list[Run]
 ) -> TemplateResponse:
-    rows = [(run, render_badge(run.status), action.is_possible(run.status)) for run in selected[:MAX_RUNS]]
+    rows = [(run, render_badge(run.status), _is_possible(request, action, run)) for run in selected[:MAX_RUNS]]
     possible = sum(is_possible for *_, is_possible in rows)
     return _render_page(
         model_admin,
@@ -124,6 +125,10 @@ def _render_confirmation(
         is_cut=len(selected) > MAX_RUNS,
         most=MAX_RUNS,
     )
+
+
+def _is_possible(request: HttpRequest, action: RunAction, run: Run) -> bool:
+    return action.is_possible(run.status) and may(request.user, action.permission, run)
 
 
 def _render_results(
@@ -147,6 +152,8 @@ def _render_page(
 def _apply_to_run(action: RunAction, run: Run, request: HttpRequest) -> BulkRunResult:
     """Apply the action to one run. An unexpected error becomes a result, so that the other runs are still processed."""
     reason = request.POST.get("reason", "").strip()
+    if not may(request.user, action.permission, run):
+        return BulkRunResult(run, False, _("You may not change this run."))
     try:
         action.command(run.pk, request.user.get_username(), reason, **action.parse_options(request.POST))
     except RequestRefused as refused:

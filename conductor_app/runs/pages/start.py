@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...access.authentication import server_address
+from ...access.visibility import may
 from ...core.definition import walk
 from ...core.errors import InputInvalid, Invalid, RequestRefused, ValidationFailed
 from ...core.masking import REDACTED
@@ -244,7 +245,7 @@ class StartPages(DefinitionAdmin):
             initial, notes = _initial_values(request, row)
             return self._render_form(request, row, StartInput(row, None, initial), notes)
         if request.POST.get("stop_before"):
-            require_permission(request, DEBUG_PERMISSION)
+            require_permission(request, DEBUG_PERMISSION, row)
         start = StartInput(row, request.POST, {})
         if start.is_valid() and request.POST.get("step") != "show":
             run_id = self._start_run(request, start)
@@ -286,7 +287,7 @@ class StartPages(DefinitionAdmin):
             "last": recent_starts(row.name),
             "like": request.GET.get("like", ""),
             "strategies": IDEMPOTENCY_STRATEGIES,
-            "may_debug": request.user.has_perm(DEBUG_PERMISSION),
+            "may_debug": may(request.user, DEBUG_PERMISSION, row),
             "zone": get_current_timezone_name(),
             "curl": curl_command(call, server) if call else "",
             "python": python_snippet(call, server) if call else "",

@@ -8,12 +8,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from ...access.visibility import visible
 from ...core.errors import NotFound, RequestRefused
 from ...tasks.pages.actions import PERMISSION, TASK_ACTIONS
 from ...tasks.pages.task_panel import DOCUMENTS, attempts_for_panel, log_text_response
 from ...web.documents import json_file_response
 from ...web.links import run_address
-from ...web.pages import ObjectPage, require_permission, show_refusal
+from ...web.pages import ObjectPage, require_permission, require_permission_on_any, show_refusal
 from ..models import Attempt
 
 
@@ -21,6 +22,7 @@ class AttemptPayloadPage(ObjectPage):
     """Download of one payload as JSON."""
 
     name, permission = "attempt_raw", "conductor.view_attempt"
+    shows_granted_rows = True
     route = "conductor/attempt/<path:attempt_id>/raw/<str:field>/"
 
     def get_context(self, request: HttpRequest, attempt_id: str, field: str) -> Any:
@@ -34,6 +36,7 @@ class AttemptLogPage(ObjectPage):
     """Download of the complete log."""
 
     name, permission = "attempt_log", "conductor.view_attempt"
+    shows_granted_rows = True
     route = "conductor/attempt/<path:attempt_id>/log/"
 
     def get_context(self, request: HttpRequest, attempt_id: str) -> Any:
@@ -44,6 +47,7 @@ class TaskActionPage(ObjectPage):
     """Buttons of a task. They return to the page that the button was on."""
 
     name, permission = "task_act", "conductor.view_attempt"
+    shows_granted_rows = True
     route = "conductor/attempt/<path:attempt_id>/do/<str:name>/"
 
     def get_context(self, request: HttpRequest, attempt_id: str, name: str) -> Any:
@@ -53,8 +57,9 @@ class TaskActionPage(ObjectPage):
         act = TASK_ACTIONS.get(name)
         if act is None:
             raise NotFound(_("There is no such action."))
-        require_permission(request, PERMISSION)
+        require_permission_on_any(request, PERMISSION)
         attempt = find_attempt(attempt_id)
+        require_permission(request, PERMISSION, attempt)
         reason = request.POST.get("reason", "").strip()
         try:
             act.command(attempt, request.POST, request.user.get_username(), reason)
@@ -65,12 +70,12 @@ class TaskActionPage(ObjectPage):
 
 
 def find_attempt(attempt_id: str) -> Attempt:
-    """Return an attempt with what its panel shows.
+    """Return an attempt that the actor may see, with what its panel shows.
 
     Raises:
         NotFound: when there is no such attempt.
     """
-    attempt = attempts_for_panel().filter(pk=attempt_id).first()
+    attempt = visible(attempts_for_panel().filter(pk=attempt_id)).first()
     if attempt is None:
         raise NotFound(_("No such attempt: %(id)s.") % {"id": attempt_id})
     return attempt

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from ...access.visibility import visible
 from ...core.states import RUN
 from ...core.step_types.waiting import Human
 from ...definitions.durations import TypicalDuration, typical_step_durations
@@ -180,9 +181,9 @@ def _total_duration(lives: list[RunLife]) -> str:
 
 
 def _parent_and_children(run: Run) -> dict[str, Any]:
-    """Return the parent run and the child runs, loaded together, and their keys."""
+    """Return the parent run and the child runs that the actor may see, loaded together, and their keys."""
     above, below = Q(pk=run.parent_id), Q(parent_id=run.pk) & ~Q(parent_id="")
-    found = annotate_key_inputs(Run.objects.filter(above | below if run.parent_id else below))
+    found = annotate_key_inputs(visible(Run.objects.filter(above | below if run.parent_id else below)))
     columns = ("id", "name", "version", "status", "created_at", "correlation_id")
     runs = found.only(*columns).order_by("created_at")[: MAX_CHILDREN + 1]
     relatives = {
@@ -195,7 +196,7 @@ def _parent_and_children(run: Run) -> dict[str, Any]:
 
 
 def find_readable_run(run_id: str) -> Run | None:
-    """Return the run with everything that its page shows, and the address of its definition."""
+    """Return a run that the actor may see with everything on its page, and the address of its definition."""
     definitions = WorkflowDefinition.objects.filter(name=OuterRef("name"), version=OuterRef("version"))
     # Run declares both names, because callers get plain runs.
     runs = Run.objects.defer_payloads().annotate(  # type: ignore[no-redef]  # see above
@@ -203,7 +204,7 @@ def find_readable_run(run_id: str) -> Run | None:
     )
     if model_use := _model_use.value:
         runs = runs.annotate(has_model_calls=model_use.has_calls)  # type: ignore[no-redef]  # see above
-    return with_labels(annotate_documents(runs, DOCUMENTS)).filter(pk=run_id).first()
+    return visible(with_labels(annotate_documents(runs, DOCUMENTS)).filter(pk=run_id)).first()
 
 
 BAR_WIDTH, HEIGHT, LEAST = 6, 28, 4

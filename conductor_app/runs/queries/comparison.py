@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from django.db.models import QuerySet
-
+from ...access.visibility import visible
 from ...core.failure_grouping import build_of
 from ...db.fields import LAST_ID_PART
 from ...utils.differences import Difference, find_differences
@@ -124,13 +123,13 @@ def _document_differences(one: Run, other: Run, name: str) -> list[Difference] |
     return find_differences(getattr(one, name), getattr(other, name))
 
 
-def find_run_id(text: str, run: Run, rows: QuerySet[Run] | None = None) -> str:
+def find_run_id(text: str, run: Run) -> str:
     """Return the id of the run that a text names: by its id, its correlation id, or the beginning of its id.
 
     Of several runs with a correlation id, those of the same definition come first, then the newest. A text that names
-    no run is returned as it is. `rows`: the runs among which it is searched; by default all.
+    no run that the actor may see is returned as it is.
     """
-    among = Run.objects.all() if rows is None else rows
+    among = visible(Run.objects.all())
     if not text or among.filter(pk=text).exists():
         return text
     correlated = among.filter(correlation_id=text).exclude(correlation_id="").exclude(pk=run.pk)
@@ -143,7 +142,7 @@ def find_run_id(text: str, run: Run, rows: QuerySet[Run] | None = None) -> str:
 
 def comparison_candidates(run: Run) -> dict[str, str]:
     """Return the ids of runs to compare with: the last success, the last failure and the previous run."""
-    same = Run.objects.of_definition(run.name).exclude(pk=run.pk).order_by("-created_at", "-id")
+    same = visible(Run.objects.of_definition(run.name)).exclude(pk=run.pk).order_by("-created_at", "-id")
     found = {
         "last success": same.filter(status__in=SUCCESS_STATUSES),
         "last failure": same.filter(status__in=FAILURE_STATUSES),

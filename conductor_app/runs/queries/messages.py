@@ -7,6 +7,7 @@ from typing import NamedTuple
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast, Length
 
+from ...access.visibility import visible
 from ...core.commands import RESUME
 from ...db import keyset_pages
 from ...db.keyset_pages import KeysetPage, SortById
@@ -58,15 +59,14 @@ def receiver_kind(subject: str) -> str:
     return RECEIVER_KINDS.get(subject, "")
 
 
-def undelivered_page(selection: UndeliveredFilter, after: str = "", before: str = "") -> KeysetPage:
-    """Return a page of undelivered messages without their payloads, newest first, with `payload_size` in bytes."""
+def undelivered_page(rows: QuerySet[Message], after: str = "", before: str = "") -> KeysetPage:
+    """Return a page of these messages without their payloads, newest first, with `payload_size` in bytes."""
     after, before = (place if place.isdecimal() and len(place) <= 18 else "" for place in (after, before))
-    return keyset_pages.keyset_page(_with_size(undelivered_messages(selection)), SortById(), after, before)
+    return keyset_pages.keyset_page(_with_size(rows), SortById(), after, before)
 
 
-def undelivered_messages(selection: UndeliveredFilter) -> QuerySet[Message]:
-    """Return the undelivered messages that match the filter."""
-    rows = Message.objects.undelivered()
+def undelivered_messages(selection: UndeliveredFilter, rows: QuerySet[Message]) -> QuerySet[Message]:
+    """Return those of these undelivered messages that match the filter."""
     if selection.kind:
         rows = rows.filter(subject__in=[name for name, kind in RECEIVER_KINDS.items() if kind == selection.kind])
     if selection.receiver:
@@ -74,9 +74,9 @@ def undelivered_messages(selection: UndeliveredFilter) -> QuerySet[Message]:
     return rows.filter(error__icontains=selection.error) if selection.error else rows
 
 
-def find_undelivered(message_id: int) -> Message | None:
-    """Return an undelivered message without its payload, or None."""
-    return _with_size(Message.objects.undelivered()).filter(pk=min(message_id, 2**62)).first()
+def find_undelivered(message_id: int, rows: QuerySet[Message]) -> Message | None:
+    """Return one of these undelivered messages without its payload, or None."""
+    return _with_size(rows).filter(pk=min(message_id, 2**62)).first()
 
 
 def _with_size(rows: QuerySet[Message]) -> QuerySet[Message]:
@@ -85,7 +85,7 @@ def _with_size(rows: QuerySet[Message]) -> QuerySet[Message]:
 
 def count_undelivered() -> int:
     """Return the number of undelivered messages, up to MAX_COUNTED."""
-    return Message.objects.undelivered().order_by()[:MAX_COUNTED].count()
+    return visible(Message.objects.undelivered()).order_by()[:MAX_COUNTED].count()
 
 
 def undelivered_to(run_ids: Collection[str]) -> list[WaitingMessage]:

@@ -7,6 +7,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import Case, Count, F, Min, Q, QuerySet, When
 
+from ...access.visibility import visible
 from ...core.definition import type_of, walk
 from ...core.masking import REDACTED
 from ...core.primitives import JsonValue
@@ -54,11 +55,11 @@ def run_key(run: Run) -> RunKey:
 
 
 def run_keys(ids: Iterable[str]) -> dict[str, RunKey]:
-    """Return the keys of the runs with these ids, by id. Runs one query, or none without ids."""
+    """Return the keys of the runs with these ids that the actor may see, by id. Runs one query, or none without ids."""
     wanted = list(dict.fromkeys(id for id in ids if id))[:MAX_KEYS]
     if not wanted:
         return {}
-    rows = annotate_key_inputs(Run.objects.filter(pk__in=wanted).only("id", "correlation_id"))
+    rows = annotate_key_inputs(visible(Run.objects.filter(pk__in=wanted)).only("id", "correlation_id"))
     return {run.pk: run_key(run) for run in rows}
 
 
@@ -128,9 +129,10 @@ def _recent_runs(column: str, names: Sequence[str]) -> dict[str, list[RecentRun]
     """Combine one limited query per name: a compound query may not contain limits, but subqueries of its parts may."""
     parts: list[str] = []
     params: list[str | int] = []
+    runs = visible(Run.objects.all())
     for name in dict.fromkeys(filter(None, names)):
         # The second condition is that of the index.
-        rows = Run.objects.filter(Q(**{column: name}) & ~Q(**{column: ""})).order_by("-created_at")
+        rows = runs.filter(Q(**{column: name}) & ~Q(**{column: ""})).order_by("-created_at")
         sql, values = rows.values_list(column, *COLUMNS)[:STRIP_LENGTH].query.sql_with_params()
         parts.append(f"SELECT * FROM ({sql}) AS newest")
         params += values
@@ -161,13 +163,13 @@ class RecentStart:
 
 def recent_starts(name: str) -> list[Run]:
     """Return the newest runs of a workflow, without their payloads, and with the inputs that their keys need."""
-    runs = annotate_key_inputs(Run.objects.of_definition(name).defer_payloads())
+    runs = annotate_key_inputs(visible(Run.objects.of_definition(name).defer_payloads()))
     return list(runs.order_by("-created_at")[:MAX_RECENT])
 
 
 def start_to_repeat(name: str, run_id: str) -> RecentStart | None:
     """Return a run with its input, or None if there is no such run. An input too large for a form is None."""
-    run = Run.objects.of_definition(name).defer_payloads().filter(pk=run_id).first()
+    run = visible(Run.objects.of_definition(name).defer_payloads().filter(pk=run_id)).first()
     if run is None:
         return None
     is_small = run.input_size <= MAX_COPIED_INPUT_BYTES and not run.input_path

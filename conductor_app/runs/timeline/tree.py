@@ -12,6 +12,7 @@ from typing import Any
 
 from django.db.models import OuterRef, Subquery
 
+from ...access.visibility import visible
 from ...core.definition import DEFAULT_TYPE, STEP_STRUCTURES, Flow, bodies_of, structure_of_step, types_where
 from ...core.document.reading import item_reference
 from ...core.states import TASK
@@ -549,7 +550,7 @@ def _expand_children(loaded: LoadedTree, now: int) -> bool:
     if not by_attempt:
         return False
     started = Attempt.objects.filter(pk__in=by_attempt).exclude(child_id="").values("child_id")
-    runs = Run.objects.filter(pk__in=started).values_list("pk", "parent_attempt_id", "resolved_definition_id")
+    runs = visible(Run.objects.filter(pk__in=started)).values_list("pk", "parent_attempt_id", "resolved_definition_id")
     children = [row for row in runs if row[1] in by_attempt]
     spans = spans_of_runs([run_id for run_id, *_ in children], now, MAX_CHILD_SPANS)
     for node in by_attempt.values():

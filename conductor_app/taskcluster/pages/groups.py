@@ -318,7 +318,7 @@ def _page_context(group: TaskGroup, request: HttpRequest) -> dict[str, Any]:
     may_act = request.user.has_perm(CHANGE_PERMISSION)
     approvals = pending_approvals(group.pk, request.user.get_username())
     acts = {"may_act": may_act, "verbs": group_actions() if may_act else [], "approvals": approvals}
-    return {**head_context(view_model), **tabs_context(TABS, view_model, request), **acts}
+    return {**head_context(view_model), **tabs_context(TABS, view_model, view_model.group, request), **acts}
 
 
 def _current_revision(group_id: str, request: HttpRequest) -> str:

@@ -1,6 +1,7 @@
 """Pages of queues: their list, one queue with its attempts, limits and actions, and why one task waits."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,6 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ...access.visibility import may, visible
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.snapshot import NEVER
 from ...definitions.models import TaskDefinition
@@ -30,9 +32,11 @@ from ..queries.queues import (
     attempts_ahead,
     format_rate,
     is_polling,
+    may_see_queue,
     queue_detail,
     queue_position,
     queue_rates,
+    visible_queues,
 )
 from ..queries.waiting import (
     GateVerdict,
@@ -56,6 +60,7 @@ class WhyWaitingPage(ObjectPage):
     """Page about one pending task."""
 
     name, template, permission = "why_waiting", "ops/tasks/why_waiting.html", "conductor.view_attempt"
+    shows_granted_rows = True
     live_template = "ops/tasks/why_waiting_gates.html"
     route = "why-waiting/<str:attempt_id>/"
 
@@ -66,7 +71,7 @@ class WhyWaitingPage(ObjectPage):
             NotFound: when there is no such attempt.
         """
         now = clock.now()
-        attempt = attempts_for_panel().filter(pk=attempt_id).first()
+        attempt = visible(attempts_for_panel().filter(pk=attempt_id)).first()
         if attempt is None:
             raise NotFound(f"No such task: {attempt_id[:64]}.")
         facts = gate_facts(attempt, now)
@@ -75,7 +80,7 @@ class WhyWaitingPage(ObjectPage):
         is_polled = all(verdict.gate != "polled" for verdict in closed)
         position = queue_position(attempt, now, facts, is_polled=is_polled)
         ahead = _load_attempts_ahead(attempt, now) if position and position.ahead else []
-        definition = TaskDefinition.objects.filter(name=attempt.name).only("pk").first()
+        definition = visible(TaskDefinition.objects.filter(name=attempt.name)).only("pk", "name").first()
         return {
             "title": _("Why is %(task)s waiting?") % {"task": attempt.task},
             "attempt": attempt,
@@ -89,7 +94,7 @@ class WhyWaitingPage(ObjectPage):
             "state": _state_sentence(attempt),
             "of_run": _run_sentence(attempt),
             "in_queue": _queue_sentence(attempt),
-            "task_acts": task_actions(attempt, now, request.user.has_perm),
+            "task_acts": task_actions(attempt, now, partial(may, request.user, row=attempt)),
             "definition": definition,
             "run_keys": run_keys(_run_ids(attempt, verdicts, ahead)),
             "limit_address": _limit_address(definition, request) if definition else "",
@@ -104,15 +109,15 @@ def _run_ids(attempt: Attempt, verdicts: Iterable[GateVerdict], ahead: Iterable[
 
 
 def _load_attempts_ahead(attempt: Attempt, now: int) -> list[Attempt]:
-    """Return the first attempts that are dispatched before this one."""
-    rows = attempts_ahead(attempt, now).defer_payloads().select_related("task", "run")
+    """Return the first attempts that are dispatched before this one and that the actor may see."""
+    rows = visible(attempts_ahead(attempt, now).defer_payloads()).select_related("task", "run")
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
     return list(rows.defer("input", "output", "task__step_state", *payloads)[:MAX_AHEAD])
 
 
 def _limit_address(definition: TaskDefinition, request: HttpRequest) -> str:
     """Return the address of the limits: the form for users who may change them, otherwise the page."""
-    if request.user.has_perm("conductor.change_taskdefinition"):
+    if may(request.user, "conductor.change_taskdefinition", definition):
         return reverse("admin:taskdefinition_form", args=[definition.pk]) + "#id_concurrentExecLimit"
     return reverse("admin:conductor_taskdefinition_change", args=[definition.pk])
 
@@ -179,10 +184,11 @@ class QueuesPage(Page):
         "conductor.view_attempt",
     )
     live_template = "ops/tasks/queues/rows.html"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
-        found = list_queues()
+        found = visible_queues(list_queues())
         names = [queue.name for queue in found]
         hours, fastest = last_hour(MinuteCount.QUEUE, names, now), rate_limits(found)
         speeds = {name: min(rate, fastest.get(name, rate)) for name, rate in queue_rates(names, now).items()}
@@ -238,6 +244,7 @@ class QueuePage(ObjectPage):
 
     name, template, permission = "queue", "ops/tasks/queue.html", "conductor.view_attempt"
     live_template = "ops/tasks/queues/detail.html"
+    shows_granted_rows = True
     route = "queue/"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
@@ -393,6 +400,6 @@ ACTIONS: dict[str, Callable[[str, Mapping[str, str], str], str]] = {
 
 def _queue_name(request: HttpRequest) -> str:
     name = request.GET.get("name", "")
-    if not name or "\0" in name or len(name) > 640:
+    if not name or "\0" in name or len(name) > 640 or not may_see_queue(name):
         raise NotFound(_("No such queue."))
     return name

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...access.authentication import server_address
+from ...access.visibility import sees_all_runs
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.failure_grouping import build_of
 from ...utils import clock
@@ -42,6 +43,7 @@ class WorkerPage(ObjectPage):
 
     name, template, permission = "worker", "ops/tasks/worker.html", "conductor.view_poller"
     live_template = "ops/tasks/workers/detail.html"
+    shows_granted_rows = True
     route = "worker/"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
@@ -49,6 +51,8 @@ class WorkerPage(ObjectPage):
         if not name or "\0" in name or len(name) > 255:
             raise NotFound(_("No such worker."))
         worker = find_worker(name, now)
+        if worker is None and not sees_all_runs():
+            raise NotFound(_("No such worker."))
         return {
             "title": name,
             "worker": worker,
@@ -79,6 +83,7 @@ class WorkersPage(Page):
         "conductor.view_poller",
     )
     live_template = "ops/tasks/workers/rows.html"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now, text = clock.now(), _search_text(request)

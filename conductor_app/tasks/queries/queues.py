@@ -1,12 +1,14 @@
 """One queue in detail, positions in it, and what an open attempt waits for as one sentence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from django.db.models import Count, Min, Q, QuerySet, Sum
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.permissions import TASK_DEF
+from ...access.visibility import sees_all_runs, visible, visible_names
 from ...core.failure_grouping import informative_line
 from ...core.snapshot import NEVER
 from ...core.step_types.forks import ExclusiveJoin, Join
@@ -24,6 +26,7 @@ from .waiting import (
     QUIET_AFTER_MS,
     GateVerdict,
     LimitHolder,
+    QueueState,
     cap_rate,
     closed_gates,
     earliest_dispatch_ms,
@@ -129,6 +132,18 @@ def format_rate(rate: float) -> str:
 
 
 MAX_WAITING, MAX_RUNNING, MAX_POLLERS = 50, 50, 50
+MAX_PLACED = 1_000
+"""The first attempts of a queue among which those are listed that an actor with grants may see."""
+
+
+def may_see_queue(name: str) -> bool:
+    """Return True if the current actor may see a queue: it sees all runs, or the task type of the queue."""
+    return sees_all_runs() or bool(visible_names(TASK_DEF, [name.rpartition(":")[2]]))
+
+
+def visible_queues(queues: Iterable[QueueState]) -> list[QueueState]:
+    """Return the queues that the current actor may see."""
+    return [queue for queue in queues if may_see_queue(queue.name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,16 +189,16 @@ class QueueDetail:
 
 
 def queue_detail(name: str, now: int) -> QueueDetail:
-    """Return the current details of a queue."""
+    """Return the current details of a queue, with those of its attempts that the actor may see."""
     pending, leased, speed = Attempt.objects.pending(name), Attempt.objects.leased(name), queue_rate(name, now)
     counted = pending.aggregate(
         ready=Count("pk", filter=Q(visible_at__lte=now)), delayed=Count("pk", filter=Q(visible_at__gt=now))
     )
     ready = _without_payloads(pending).filter(visible_at__lte=now)
-    waiting = list(ready.order_by("-priority", "visible_at", "id")[:MAX_WAITING])
-    running = list(_without_payloads(leased).order_by("claimed_at", "id")[:MAX_RUNNING])
+    waiting = _first_waiting(ready.order_by("-priority", "visible_at", "id"), now)
+    running = list(visible(_without_payloads(leased)).order_by("claimed_at", "id")[:MAX_RUNNING])
     hold = QueueHold.objects.filter(pk=name, until_at__gt=now).first()
-    sample = waiting[0] if waiting else running[0] if running else None
+    sample = waiting[0][1] if waiting else running[0] if running else None
     definition = TaskDefinition.objects.filter(name=sample.name if sample else name).first()
     facts = gate_facts(sample, now, limits_from(sample, definition, hold)) if sample else None
     pollers = list_pollers(name)
@@ -197,15 +212,23 @@ def queue_detail(name: str, now: int) -> QueueDetail:
         counted["delayed"],
         [
             WaitingAttempt(each, place, estimate_dispatch_ms(place, speed, facts) if facts and is_polled else None)
-            for place, each in enumerate(waiting, 1)
+            for place, each in waiting
         ],
         running,
-        leased.count() if len(running) == MAX_RUNNING else len(running),
+        len(running) if sees_all_runs() and len(running) < MAX_RUNNING else leased.count(),
         pollers[:MAX_POLLERS],
         _limits(sample, facts) if sample and facts else [],
         definition,
         drains_in_ms,
     )
+
+
+def _first_waiting(ready: QuerySet[Attempt], now: int) -> list[tuple[int, Attempt]]:
+    """Return the first attempts of a queue that the actor may see, with their places among all."""
+    if sees_all_runs():
+        return list(enumerate(ready[:MAX_WAITING], 1))
+    places = {id: place for place, id in enumerate(ready.values_list("pk", flat=True)[:MAX_PLACED], 1)}
+    return [(places[each.pk], each) for each in visible(ready.filter(pk__in=places))[:MAX_WAITING]]
 
 
 def _without_payloads(attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:

@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
+from ...access.visibility import visible
 from ...core.breakpoints import stops_of
 from ...core.snapshot import NEVER
 from ...core.states import PAUSED
@@ -334,18 +335,18 @@ def _load_parts(parts: Sequence[QuerySet[Attempt, Any]]) -> list[list[Any]]:
 
 
 def limit_holders(gate: str, attempt: Attempt) -> tuple[LimitHolder, ...]:
-    """Return what counts against the limit of a gate, longest holder first."""
+    """Return what the actor may see of what counts against the limit of a gate, longest holder first."""
     if gate == CONCURRENCY.name:
         return tuple(_limit_holder(*row) for row in _holders_of_name(attempt.name))
     if gate == "run_slot" and (run := attempt.run) is not None:
-        found = Run.objects.open().filter(name=run.name, limit_key=run.limit_key, is_held=False)
+        found = visible(Run.objects.open()).filter(name=run.name, limit_key=run.limit_key, is_held=False)
         rows = found.exclude(limit_key="").order_by("created_at", "id").values_list("id", "created_at")[:MAX_HOLDERS]
         return tuple(LimitHolder(run_id, since=since) for run_id, since in rows)
     return ()
 
 
 def _holders_of_name(name: str) -> QuerySet[Attempt, Any]:
-    found = Attempt.objects.filter(name=name, status="LEASED").exclude(queue="").order_by("claimed_at", "id")
+    found = visible(Attempt.objects.filter(name=name, status="LEASED")).exclude(queue="").order_by("claimed_at", "id")
     return found.values_list("run_id", "id", "worker", "claimed_at")[:MAX_HOLDERS]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from django.db.models import BigIntegerField, Count, F, Func, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum
 
+from ...access.visibility import sees_all_runs, visible
 from ...core.failure_grouping import build_of
 from ...core.step_types.base import queue_name
 from ...runs.models import Attempt, TaskLog
@@ -173,6 +174,11 @@ class Workforce:
         return self.known - len(self.workers)
 
 
+def visible_polls() -> QuerySet[Poller]:
+    """Return the polls that the current actor may see: all if it sees all runs, otherwise those of its task types."""
+    return Poller.objects.all() if sees_all_runs() else visible(Poller.objects.all())
+
+
 def workforce(now: int, text: str = "") -> Workforce:
     """Return the workers whose name or polled task type contains a text. Runs five queries."""
     latest = list(_latest_polls(text)[: MAX_WORKERS + 1])
@@ -184,7 +190,7 @@ def workforce(now: int, text: str = "") -> Workforce:
 
 def find_worker(name: str, now: int) -> WorkerSummary | None:
     """Return a worker by its exact name, or None if it has not polled lately. Runs five queries."""
-    polled_at = Poller.objects.filter(worker=name).aggregate(at=Max("polled_at"))["at"]
+    polled_at = visible_polls().filter(worker=name).aggregate(at=Max("polled_at"))["at"]
     if polled_at is None:
         return None
     return _summarize_workers([(name, polled_at)], totals(MinuteCount.WORKER, [name], now))[0]
@@ -210,16 +216,16 @@ def _summarize_workers(
 
 def _latest_polls(text: str) -> QuerySet:
     """Return each worker with the time of its last poll, most recent first."""
-    polls = Poller.objects.order_by()
+    polls = visible_polls().order_by()
     if text:
-        named = Poller.objects.filter(Q(worker__icontains=text) | Q(task_type__icontains=text))
+        named = visible_polls().filter(Q(worker__icontains=text) | Q(task_type__icontains=text))
         polls = polls.filter(worker__in=named.order_by().values("worker"))
     return polls.values_list("worker").annotate(at=Max("polled_at")).order_by("-at", "worker")
 
 
 def _queues_by_worker(names: list[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
-    rows = Poller.objects.filter(worker__in=names).order_by("task_type", "domain")
+    rows = visible_polls().filter(worker__in=names).order_by("task_type", "domain")
     for worker, task_type, domain in rows.values_list("worker", "task_type", "domain")[:MAX_QUEUES]:
         found[worker].append(queue_name(task_type, domain))
     return found
