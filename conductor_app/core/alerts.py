@@ -182,8 +182,8 @@ def _refuse_moved_keys(
 ) -> None:
     """Refuse to keep a stored key if an address changes. Otherwise an editor could send the key to itself."""
     fields = ALERT_TARGET_FIELDS[kind]
-    addresses = [field.name for field in fields if field.is_url]
-    if all(stored.get(name, "") == cleaned.get(name, "") for name in addresses):
+    addresses = [field for field in fields if field.is_url]
+    if all(stored.get(field.name, field.default) == cleaned.get(field.name, "") for field in addresses):
         return
     for field in fields:
         if field.is_secret and field.name in stored and not given.get(field.name, "").strip():

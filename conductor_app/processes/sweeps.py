@@ -54,13 +54,14 @@ def expire_leases(limit: int) -> int:
 
 def _expire_attempts(found: due_rows.DueAttempts) -> None:
     """Decide on the due attempts of a run, and postpone them if that causes no effect."""
-    now = clock.now()
     if not found.run_id:
         for work in registered_work():
             if work.wake_task:
                 work.wake_task(found.task_id)
     elif not change_run(RunCommand(found.run_id, no_command, CLOCK, attempts=found.attempt_ids)):
         log.warning("due_attempts_without_effect", extra={"run_id": found.run_id})
+        # The clock may have been set back since the attempts were found. Then they are not due yet, and stay.
+        now = clock.now()
         due_rows.postpone_attempts(found.attempt_ids, now + POSTPONED_MS, now)
 
 

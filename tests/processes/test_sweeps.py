@@ -146,3 +146,23 @@ def test_an_outage_takes_one_line_of_the_log_for_each_item(
 
     assert [(record.message, bool(record.exc_info)) for record in caplog.records] == expected
     assert caplog.records[0].cause == f"{type(of_the_item).__name__}: {of_the_item}"
+
+
+def test_a_timer_is_not_late_after_the_clock_was_set_back_during_a_sweep(clock, monkeypatch):
+    scenario = Scenario(clock, wait("pause", duration="2 seconds"))
+    clock.advance(seconds=3)
+    change_run = sweeps.change_run
+
+    def change_after_a_step_of_the_clock(command):
+        clock.advance(seconds=-2)
+        return change_run(command)
+
+    with monkeypatch.context() as stepped:
+        stepped.setattr(sweeps, "change_run", change_after_a_step_of_the_clock)
+        sweeps.expire_leases(10)
+    assert scenario.status == "RUNNING"
+
+    clock.advance(seconds=1)
+    sweeps.expire_leases(10)
+
+    assert scenario.status == "COMPLETED"

@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 
 from conductor_app.core.definition import Definition
+from conductor_app.db.named_statements import NamedStatement
 from conductor_app.events.models import EventDelivery
 from conductor_app.runs.models import Message
 from conductor_app.runs.store import due_rows, outbox
@@ -250,11 +251,11 @@ def test_a_definition_without_publications_is_not_scanned():
 
 @pytest.mark.skipif("connection.vendor != 'sqlite'", reason="EXPLAIN QUERY PLAN is SQLite's")
 def test_each_query_of_the_outbox_uses_its_own_index(db):
-    def way(name: str, **values: int) -> str:
-        sql, params = due_rows.DUE_ROWS_SQL[name].bind(**values)
+    def way(statement: NamedStatement, **values: int) -> str:
+        sql, params = statement.bind(**values)
         with connection.cursor() as cursor:
             cursor.execute(f"EXPLAIN QUERY PLAN {sql}", params)
             return " ".join(row[-1] for row in cursor.fetchall())
 
-    assert "message_due" in way("due_times")
-    assert "message_to_publish" in way("claim_to_publish", now=1, count=1, held_until=1)
+    assert "message_due" in way(due_rows.DUE_ROWS_SQL["due_times"])
+    assert "message_to_publish" in way(outbox.MESSAGES_SQL["claim_to_publish"], now=1, count=1, held_until=1)
