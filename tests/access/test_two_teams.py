@@ -8,14 +8,25 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from html import unescape
+from typing import Any
 from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 
 import pytest
+from django.contrib.admin.templatetags.admin_urls import admin_urlname
 from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
 from django.test import Client
+from django.urls import reverse
+from mcp import ClientSession
 
+from conductor_app.agents.tools import TOOLS
+from conductor_app.failures.models import FailureGroup
+from conductor_app.runs.models import Attempt
+from conductor_app.site.admin import site
 from tests.access.two_teams import ALPHA, BRAVO, Team, create_teams
 from tests.access.users import logged_in_client
+from tests.agents.test_agent_tools import talk
+from tests.clients.live_server import running_server
 from tests.hostile.endpoints import CONDUCTOR, PAGES, PARAMETER, Endpoint, all_endpoints
 from tests.hostile.objects import Objects, read_objects
 
@@ -30,8 +41,56 @@ PEOPLE = re.compile(f"(?:viewer|operator|author|worker)-of-(?:{ALPHA}|{BRAVO})")
 OWN_TEXTS = re.compile(f"(?:viewer|operator|author|worker)-of-{ALPHA}")
 FORMS = re.compile(r"/(?:add|edit|form|start|test|backfill|replay)/")
 """Pages of forms that require more than READ."""
-ADMINISTRATORS_ONLY: dict[str, str] = {}
-"""Addresses that show the whole server, with the reason. A grant on a team's objects does not open them."""
+ADMINISTRATORS_ONLY: dict[str, str] = {
+    r"/admin/alert-targets/": "Targets have addresses and keys of systems that the alerts of all teams use.",
+    r"/admin/auth/|/api/users": "Users and their roles are those of the server.",
+    r"/admin/conductor/accesskey/|/api/applications/key/": "Keys belong to whoever manages applications.",
+    r"/admin/conductor/application/|/api/applications": "No grant on the applications is given here.",
+    r"/admin/conductor/grant/": "Grants decide who sees what.",
+    r"/admin/retention/|/admin/quotas/": "Limits of the server.",
+    r"/admin/system/|/api/admin/": "The state of the server and all of its queues.",
+}
+"""Addresses that show the whole server, as patterns with the reason. A grant on a team's objects does not open them."""
+POSTED: dict[str, tuple[Any, ...]] = {
+    "/api/human/tasks/search": ({}, {"freeText": BRAVO}, {"definitionNames": [f"{BRAVO}_approval"]}),
+    "/api/workflow/bulk/search": (["RUNS"],),
+    "/api/workflow/correlated/batch": (
+        {"workflowNames": [f"{BRAVO}_order", f"{ALPHA}_order"], "correlationIds": [f"{BRAVO}-correlation"]},
+    ),
+    f"/api/workflow/{BRAVO}_order/correlated": ([f"{BRAVO}-correlation"],),
+    "/api/secrets": ({},),
+    "/api/insight/runs/RUN/plan": ({"operation": "retry"}, {"operation": "restart"}, {"operation": "terminate"}),
+}
+"""Bodies of requests that read although they are posted. RUN and RUNS stand for the other team's runs."""
+SEARCHES = (
+    "/admin/search/?q={}", "/admin/search/hits/?q={}", "/admin/search/hits/?q=start+{}",
+    "/admin/search/hits/?q=pause+{}", "/admin/search/hits/?q={}-correlation",
+    "/admin/search/hits/?q=retry+{}-correlation", "/admin/search/hits/?q={}+broke", "/admin/conductor/run/?q={}",
+    "/admin/conductor/run/?name={}_order", "/admin/conductor/run/?correlation_id={}-correlation",
+    "/admin/conductor/run/export.csv?name={}_order", "/admin/conductor/run/export.json?label={}-label",
+    "/admin/conductor/workflowdefinition/?q={}", "/admin/conductor/workflowdefinition/export/?q={}",
+    "/admin/conductor/taskdefinition/?q={}", "/admin/conductor/schedule/?q={}", "/admin/conductor/eventhandler/?q={}",
+    "/admin/conductor/secret/?q={}", "/admin/conductor/variable/?q={}", "/admin/conductor/application/?q={}",
+    "/admin/conductor/auditentry/?q={}_order:1", "/admin/conductor/auditentry/export.csv?q={}-operator",
+    "/admin/conductor/auditentry/export.json?q={}_schedule", "/admin/conductor/grant/?q={}", "/admin/failures/?q={}",
+    "/admin/failures/?definition={}_order", "/admin/queue/?name={}_pack", "/admin/workers/?q={}",
+    "/admin/worker/?name={}-worker", "/admin/human-tasks/?q={}&assigned=all",
+    "/admin/model-usage/?definition={}_order", "/admin/views/?definition={}_order",
+    "/admin/bulk/plan/?definition={}_order", "/api/workflow/search?freeText={}",
+    "/api/workflow/search?query=workflowType+%3D+%27{}_order%27", "/api/tasks/search?freeText={}",
+    "/api/workflow/search-v2?freeText={}", "/api/metadata/workflow?name={}_order", "/api/insight/failures?text={}",
+    "/api/insight/failures?definition={}_order", "/api/tasks/queue/polldata?taskType={}_pack",
+    "/api/scheduler/search/executions?freeText={}", "/api/scheduler/schedules?workflowName={}_order",
+    "/api/insight/model-usage?definition={}_order", "/api/metadata/tags/workflow?value={}",
+)  # fmt: skip
+"""Addresses that search for a text, with a place for the name of a team."""
+DJANGO_ADDRESSES = (
+    "/admin/autocomplete/?app_label=conductor&model_name=grant&field_name=user&term={}",
+    "/admin/autocomplete/?app_label=conductor&model_name=grant&field_name=group&term={}",
+    "/admin/autocomplete/?app_label=conductor&model_name=run&field_name=parent&term={}",
+    "/admin/jsi18n/", "/admin/password_change/", "/admin/password_change/done/", "/admin/conductor/", "/admin/auth/",
+)  # fmt: skip
+"""Addresses of Django's own views."""
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +214,109 @@ def test_nothing_of_another_team_is_shown(teams, addresses, role):
     assert not leaks + named
 
 
-@pytest.mark.xfail(reason="The pages are made one by one to show the rows of a grant.")
+@pytest.mark.parametrize("role", ["viewer", "operator", "worker"])
+def test_a_search_for_the_name_of_another_team_finds_nothing(teams, role):
+    caller = callers_of(teams[ALPHA])[role]
+    searches = [address.format(BRAVO) for address in (*SEARCHES, *DJANGO_ADDRESSES)]
+
+    found = {path: texts for path in searches if (texts := names_of_bravo(shown_to(caller, path), path))}
+
+    assert not found
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator"])
+def test_a_search_for_the_name_of_ones_own_team_finds_something(teams, role):
+    caller = callers_of(teams[ALPHA])[role]
+
+    for path in ("/admin/search/hits/?q={}", "/admin/search/hits/?q={}-correlation", "/admin/search/hits/?q={}+broke"):
+        assert f"{ALPHA}_" in shown_to(caller, path.format(ALPHA)), path
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "worker"])
+def test_addresses_of_django_and_of_history_name_nothing_of_another_team(teams, role):
+    caller = callers_of(teams[ALPHA])[role]
+    paths = []
+    for model in site._registry:
+        for key in model._default_manager.order_by("-pk").values_list("pk", flat=True)[:MAX_PER_PATTERN]:
+            kind = ContentType.objects.get_for_model(model).pk
+            page = reverse(admin_urlname(model._meta, "changelist"))
+            paths += [f"/admin/r/{kind}/{key}/", f"{page}{quote(str(key), safe='')}/history/"]
+            paths += [f"{page}{quote(str(key), safe='')}/{name}/" for name in ("delete", "password")]
+
+    assert not [path for path in paths if BRAVO in shown_to(caller, path)]
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "worker"])
+def test_posted_searches_and_plans_return_nothing_of_another_team(teams, role):
+    caller, others = callers_of(teams[ALPHA])[role], list(teams[BRAVO].runs.values())
+
+    for path, bodies in POSTED.items():
+        for body in bodies:
+            for run in others if "RUN/" in path else others[:1]:
+                sent = [*others, *teams[ALPHA].runs.values()] if body == ["RUNS"] else body
+                reply = caller.post(path.replace("RUN/", f"{run}/"), sent, content_type="application/json")
+                assert reply.status_code < 500
+                assert reply.status_code != 200 or not names_of_bravo(reply.content.decode(), (path, body)), path
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator"])
+def test_head_reveals_no_more_than_get(teams, addresses, role):
+    caller = callers_of(teams[ALPHA])[role]
+    others = [path for path, shown in addresses.items() if shown == {BRAVO}][::20]
+
+    for path in others:
+        reply = caller.head(path, headers={"Accept": "*/*"})
+        refused = caller.get(path, headers={"Accept": "*/*"}).status_code
+        assert reply.status_code == refused, path
+        assert not reply.content
+
+
+def names_of_bravo(text: str, sent: object) -> set[str]:
+    """Return the texts of the other team in a reply, except those that the request contained."""
+    name = re.compile(rf"{BRAVO}[\w-]*")
+    return set(name.findall(text.lower())) - set(name.findall(str(sent).lower()))
+
+
+def agent_calls(team: Team) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a call of each reading tool with the objects of a team."""
+    values: dict[str, list[Any]] = {
+        "workflowId": [*team.runs.values()],
+        "taskId": [*Attempt.objects.filter(run__in=team.runs.values()).values_list("pk", flat=True)],
+        "queue": [f"{team.name}_pack"],
+        "id": [*FailureGroup.objects.filter(definition__startswith=team.name).values_list("pk", flat=True)],
+        "name": [f"{team.name}_order"],
+        "operation": ["retry"],
+    }
+    for tool in TOOLS:
+        if tool.acts:
+            continue
+        for value in values[tool.required[0]] if tool.required else [None]:
+            arguments = {name: values[name][0] for name in tool.required}
+            yield tool.name, arguments | ({tool.required[0]: value} if tool.required else {})
+    yield "search_runs", {"workflow": f"{team.name}_order"}
+    yield "search_runs", {"text": team.name}
+    yield "list_failures", {"view": "all", "text": team.name}
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "worker"])
+def test_agents_see_nothing_of_another_team_and_what_is_theirs(teams, role):
+    own, other = teams[ALPHA], teams[BRAVO]
+    token = own.worker_key if role == "worker" else own.agent_keys[role]
+    calls = [(team.name, *call) for team in (own, other) for call in agent_calls(team)]
+
+    async def call_all(session: ClientSession) -> list[Any]:
+        return [await session.call_tool(tool, arguments) for _, tool, arguments in calls]
+
+    with running_server() as server:
+        results = talk(server, call_all, Authorization=f"Bearer {token}")
+
+    for (team, tool, arguments), result in zip(calls, results, strict=True):
+        text = result.content[0].text
+        assert not names_of_bravo(text, arguments), (tool, arguments)
+        if team == ALPHA and role != "worker" and tool not in ("plan_operation", "compare_runs"):
+            assert not result.is_error, (tool, arguments, text)
+
+
 @pytest.mark.parametrize("role", ["viewer", "operator", "author"])
 def test_everything_of_ones_own_team_is_shown(teams, addresses, role):
     caller = callers_of(teams[ALPHA])[role]
@@ -169,4 +330,5 @@ def test_everything_of_ones_own_team_is_shown(teams, addresses, role):
         if BRAVO not in shown or fetch(caller, path)[0] != 404
     ]
 
-    assert not [path for path in hidden if urlsplit(path).path not in ADMINISTRATORS_ONLY]
+    closed = re.compile("|".join(ADMINISTRATORS_ONLY))
+    assert not [path for path in hidden if not closed.match(path)]

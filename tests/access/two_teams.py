@@ -48,7 +48,10 @@ ROLES = {"viewer": [READ], "operator": [READ, EXECUTE], "author": [*ACCESSES]}
 
 @dataclass(frozen=True)
 class Team:
-    """What a team has: its runs by what happened to them, and its people and programs."""
+    """What a team has: its runs by what happened to them, its people, and tokens of its programs.
+
+    `agent_keys`: the tokens of the agents with the permissions of a viewer and of an operator, by the role.
+    """
 
     name: str
     runs: dict[str, str]
@@ -56,6 +59,7 @@ class Team:
     operator: User
     author: User
     worker_key: str
+    agent_keys: dict[str, str]
 
 
 def create_teams() -> dict[str, Team]:
@@ -68,8 +72,9 @@ def _create_team(team: str) -> Team:
     _create_definitions(admin, team)
     runs = _create_runs(admin, team)
     _create_objects(admin, team, runs)
-    viewer, operator, author = (_create_person(team, role, accesses) for role, accesses in ROLES.items())
-    return Team(team, runs, viewer, operator, author, _create_worker(team))
+    agents = {role: _create_agent(team, role, accesses) for role, accesses in ROLES.items()}
+    people = {role: _create_person(team, role, accesses) for role, accesses in ROLES.items()}
+    return Team(team, runs, **people, worker_key=_create_worker(team), agent_keys=agents)
 
 
 def _create_definitions(admin: Api, team: str) -> None:
@@ -204,9 +209,21 @@ def _send(admin: Api, method: str, path: str, body: Any) -> None:
 
 def _create_person(team: str, role: str, accesses: list[str]) -> User:
     person = User.objects.create_user(f"{role}-of-{team}", is_staff=True)
-    for kind in NAMED_KINDS:
-        grant(Subject(user_id=person.pk), kind, f"{team}_*", accesses, person.username, "root")
+    _grant_to(person.pk, team, role, accesses)
     return person
+
+
+def _create_agent(team: str, role: str, accesses: list[str]) -> str:
+    """Create an application with the permissions of a person. Returns a token."""
+    application = create_application(f"agent-{role}-of-{team}")
+    _grant_to(application.user_id, team, role, accesses)
+    key, _ = tokens.new_key(application)
+    return tokens.issue_token(key, application.name)
+
+
+def _grant_to(user_id: int, team: str, role: str, accesses: list[str]) -> None:
+    for kind in NAMED_KINDS:
+        grant(Subject(user_id=user_id), kind, f"{team}_*", accesses, f"{role}-of-{team}", "root")
 
 
 def _create_worker(team: str) -> str:
