@@ -50,7 +50,7 @@ ROLES = {"viewer": [READ], "operator": [READ, EXECUTE], "author": [*ACCESSES]}
 class Team:
     """What a team has: its runs by what happened to them, its people, and tokens of its programs.
 
-    `agent_keys`: the tokens of the agents with the permissions of a viewer and of an operator, by the role.
+    `agent_keys`: the tokens of the agents with the permissions of the people, by the role.
     """
 
     name: str
