@@ -219,10 +219,9 @@ def test_a_search_for_the_name_of_another_team_finds_nothing(teams, role):
     caller = callers_of(teams[ALPHA])[role]
     searches = [address.format(BRAVO) for address in (*SEARCHES, *DJANGO_ADDRESSES)]
 
-    found = {path: texts for path in searches if (texts := names_of_bravo(shown_to(caller, path), path))}
+    found = {path: texts for path in searches if (texts := names_of_bravo(fetch(caller, path)[1], path))}
 
     assert not found
-    assert not any(caller.head(path).content for path in searches)
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator"])
@@ -230,7 +229,7 @@ def test_a_search_for_the_name_of_ones_own_team_finds_something(teams, role):
     caller = callers_of(teams[ALPHA])[role]
 
     for path in ("/admin/search/hits/?q={}", "/admin/search/hits/?q={}-correlation", "/admin/search/hits/?q={}+broke"):
-        assert f"{ALPHA}_" in shown_to(caller, path.format(ALPHA)), path
+        assert f"{ALPHA}_" in fetch(caller, path.format(ALPHA))[1], path
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "worker"])
