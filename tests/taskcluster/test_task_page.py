@@ -245,6 +245,8 @@ def test_its_priority_is_changed_and_all_actions_are_audited(db, operator, clock
 def test_the_page_takes_few_queries(held, viewer, clock, django_assert_max_num_queries):
     for number in range(5):
         keep(clock, held, f"public/{number}.txt", b"x")
+    # The permissions of the viewer are read once.
+    page(viewer, held)
 
     with django_assert_max_num_queries(15):
         page(viewer, held)

@@ -124,6 +124,10 @@ class DefinitionAdmin(GrantedRowsAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return may(request.user, self.add_permission)
 
+    def get_model_perms(self, request: HttpRequest) -> dict[str, bool]:
+        """Return what the sidebar of every page needs: whether the user may open the list."""
+        return {"view": self.has_view_permission(request)}
+
     def get_urls(self) -> list[URLPattern]:
         name, view = self.opts.model_name, self.admin_site.admin_view
         return [
