@@ -77,16 +77,17 @@ def apply_command(
     """
     try:
         with count_visits() as visits:
-            return _apply(run, command, data, now, saves_partially, visits)
+            return _apply(run, command, data, now, RuleBudget(visits, saves_partially))
     except DataRequired as missing:
         return Decision((), run, missing.data_requests)
 
 
 class RuleBudget:
-    """The limits of one decision, applied to its passes of the rules."""
+    """The limits of one decision, applied to its passes of the rules. `saves_partially`: see `apply_command`."""
 
-    def __init__(self, visits: VisitCounter) -> None:
+    def __init__(self, visits: VisitCounter, saves_partially: bool) -> None:
         self.effects: list[Effect] = []
+        self.saves_partially = saves_partially
         self._visits = visits
         self._passes = self._tasks = 0
         self._was_refused = False
@@ -115,15 +116,7 @@ class RuleBudget:
         return True
 
 
-def _apply(
-    run: Run,
-    command: Command,
-    data: Mapping[DataRequest, Any],
-    now: int,
-    saves_partially: bool,
-    visits: VisitCounter,
-) -> Decision:
-    budget = RuleBudget(visits)
+def _apply(run: Run, command: Command, data: Mapping[DataRequest, Any], now: int, budget: RuleBudget) -> Decision:
     if isinstance(command, WithoutRules):
         return _apply_without_rules(run, command, data, now, budget)
     effects = budget.effects
@@ -134,7 +127,7 @@ def _apply(
     try:
         after = _run_rules(after, data, now, budget)
     except DataRequired as missing:
-        if not (saves_partially and _can_save_partially(effects, missing)):
+        if not (budget.saves_partially and _can_save_partially(effects, missing)):
             raise
         after = fast_replace(apply_effects(run, effects), wake_at=now)
         return Decision(_with_listener_events(run, effects, after, data, now), after, missing.data_requests)

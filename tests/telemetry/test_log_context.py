@@ -134,7 +134,7 @@ def test_an_undeliverable_message_is_logged_with_its_run(clock, lines, monkeypat
 def test_a_built_in_worker_logs_its_task(clock, lines, monkeypatch):
     http = {"name": "call", "taskReferenceName": "call", "type": "HTTP", "inputParameters": {"uri": "http://x/?k=hush"}}
     scenario = Scenario(clock, http)
-    monkeypatch.setattr(workers()["HTTP"], "perform_again", breaks)
+    monkeypatch.setattr(workers()["HTTP"], "work_on", breaks)
     with run_commit_hooks():
         [attempt] = claim_tasks("HTTP", wait_ms=0)
         runner.run_attempt(attempt)
