@@ -15,13 +15,14 @@ from django.urls import get_script_prefix
 from rest_framework.authentication import CSRFCheck
 
 from ..core.errors import Forbidden, Unauthenticated
+from ..core.step_types.base import task_type_of
 from ..settings import conf
 from . import tokens
 from .permissions import (
     ALL_PERMISSIONS,
     DOMAIN,
     NO_PERMISSIONS,
-    READ,
+    RUN_VIEW_RIGHTS,
     TASK_DEF,
     WORKFLOW,
     WORKFLOW_DEF,
@@ -215,8 +216,7 @@ def actor_of_user(user_id: int) -> Actor:
 
 def task_target(queue: str, domain: str, name: str, run_id: str, definition: str) -> Target:
     """Return the target of a task: its queue, or its name if it has none, its domain, its run, and its definition."""
-    task_type = queue.removeprefix(f"{domain}:") if domain else queue
-    target = {TASK_DEF: task_type or name, WORKFLOW: run_id, WORKFLOW_DEF: definition}
+    target = {TASK_DEF: task_type_of(queue, domain) or name, WORKFLOW: run_id, WORKFLOW_DEF: definition}
     return target | {DOMAIN: domain} if domain else target
 
 
@@ -246,7 +246,7 @@ def missing_permission_error(actor: Actor, rights: Iterable[Right], target: Targ
 
     A caller that may not read a run does not learn more about it than the id of the request.
     """
-    if WORKFLOW in target and not is_allowed(actor, ((READ, WORKFLOW_DEF), (READ, WORKFLOW)), target):
+    if WORKFLOW in target and not is_allowed(actor, RUN_VIEW_RIGHTS, target):
         missing = " or ".join(f"{access} on its {target_type}" for access, target_type in rights)
         return Forbidden(f"{actor.name} lacks the permission on this run: {missing}.", code="FORBIDDEN")
     missing = " or ".join(

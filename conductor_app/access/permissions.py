@@ -78,6 +78,9 @@ GRANTABLE_TARGET_TYPES = {
     *TARGET_TYPES, TAG, "TASK_REF_NAME", "TASK_ID", INTEGRATION, "CLUSTER_CONFIG",
 } - {GROUP}  # fmt: skip
 """Target types that clients' grants may name."""
+RUN_VIEW_RIGHTS: tuple[Right, ...] = ((READ, WORKFLOW_DEF), (READ, WORKFLOW))
+RUN_CONTROL_RIGHTS: tuple[Right, ...] = ((EXECUTE, WORKFLOW_DEF), (UPDATE, WORKFLOW), (EXECUTE, WORKFLOW))
+"""Rights of which one is needed to see, or to control, a run: on its definition or on the run itself."""
 TARGET_TYPE_ALIASES = {"SECRET": SECRET, "SCHEDULE": SCHEDULE}
 
 RUN_PAGE_PERMISSIONS = tuple(

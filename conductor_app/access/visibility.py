@@ -20,7 +20,7 @@ from django.db.models.functions import Cast, Left, Substr
 from django.db.models.lookups import Contains, Exact
 
 from ..db.statements import fetch
-from .authentication import Actor, current_actor
+from .authentication import Actor, Target, current_actor, is_allowed
 from .models import AuditEntry
 from .permissions import (
     EVENT_HANDLER,
@@ -32,12 +32,13 @@ from .permissions import (
     PROMPT,
     READ,
     RIGHT_BY_PERMISSION,
+    RUN_CONTROL_RIGHTS,
     RUN_PAGE_PERMISSIONS,
+    RUN_VIEW_RIGHTS,
     SCHEDULE,
     SCHEMA,
     SECRET,
     TASK_DEF,
-    UPDATE,
     VARIABLE,
     WORKFLOW,
     WORKFLOW_DEF,
@@ -46,12 +47,10 @@ from .permissions import (
 )
 
 RowT = TypeVar("RowT", bound=Model)
-SEE_RUNS: tuple[Right, ...] = ((READ, WORKFLOW_DEF), (READ, WORKFLOW))
-CONTROL_RUNS: tuple[Right, ...] = ((EXECUTE, WORKFLOW_DEF), (UPDATE, WORKFLOW), (EXECUTE, WORKFLOW))
 RIGHTS_OF_RUN_PERMISSIONS: dict[str, tuple[Right, ...]] = {
-    "conductor.view_run": SEE_RUNS,
-    "conductor.change_run": CONTROL_RUNS,
-    **dict.fromkeys(RUN_PAGE_PERMISSIONS, SEE_RUNS),
+    "conductor.view_run": RUN_VIEW_RIGHTS,
+    "conductor.change_run": RUN_CONTROL_RIGHTS,
+    **dict.fromkeys(RUN_PAGE_PERMISSIONS, RUN_VIEW_RIGHTS),
 }
 """Permissions on pages whose grants are those of the API on runs: a grant on a definition applies to its runs."""
 NAMED_OBJECT_TYPES = {
@@ -97,12 +96,15 @@ def visible_to(actor: Actor, rows: QuerySet[RowT]) -> QuerySet[RowT]:
     if rows.model is AuditEntry:
         return rows if actor.permissions.is_admin else rows.filter(_is_entry_for(actor))
     if run_id_field := getattr(rows.model, "run_id_field", ""):
-        if actor.permissions.allows_all(*SEE_RUNS):
+        if actor.permissions.allows_all(*RUN_VIEW_RIGHTS):
             return rows
         runs = visible_to(actor, apps.get_model("conductor", "Run")._default_manager.all())
         return rows.filter(**{f"{run_id_field}__in": runs.values("pk")})
-    access_names: dict[str, str] = getattr(rows.model, "access_names")  # noqa: B009  # mypy does not know it.
-    return allowed_to(actor, rows, {(READ, kind): lookup for kind, lookup in access_names.items()})
+    return allowed_to(actor, rows, {(READ, kind): lookup for kind, lookup in _access_names(rows.model).items()})
+
+
+def _access_names(model: type[Model]) -> dict[str, str]:
+    return getattr(model, "access_names")  # type: ignore[no-any-return]  # noqa: B009  # mypy does not know it.
 
 
 def allowed_to(actor: Actor, rows: QuerySet[RowT], lookups: dict[Right, str]) -> QuerySet[RowT]:
@@ -140,9 +142,7 @@ def _is_entry_for(actor: Actor) -> Q:
             condition |= Q(object_type=object_type)
             continue
         patterns = actor.permissions.names.get((READ, target_type), NO_PATTERNS)
-        named = Q(object_id__in=patterns.exact)
-        for prefix in patterns.prefixes:
-            named |= Q(Exact(Left("object_id", len(prefix)), prefix))
+        named = _is_named(AuditEntry, "object_id", patterns)
         for name in patterns.exact:
             # The name of another object may begin with this one and a colon: no version contains one.
             is_version = ~Q(Contains(Substr("object_id", len(name) + 2), ":")) | Q(object_type="integration_model")
@@ -178,7 +178,7 @@ def visible_run_names() -> list[str] | None:
     It is for statements that count runs by their definition. Runs that are granted one by one are not in them.
     """
     actor = current_actor()
-    if actor is None or sees_all_runs():
+    if actor is None or actor.permissions.allows_all(*RUN_VIEW_RIGHTS):
         return None
     return sorted(matching_run_names(actor.permissions.names.get((READ, WORKFLOW_DEF), NO_PATTERNS)))
 
@@ -186,7 +186,7 @@ def visible_run_names() -> list[str] | None:
 def sees_all_runs() -> bool:
     """Return True if the current actor may see all runs."""
     actor = current_actor()
-    return actor is None or actor.permissions.allows_all(*SEE_RUNS)
+    return actor is None or actor.permissions.allows_all(*RUN_VIEW_RIGHTS)
 
 
 def usable(rows: QuerySet[RowT]) -> QuerySet[RowT]:
@@ -194,8 +194,8 @@ def usable(rows: QuerySet[RowT]) -> QuerySet[RowT]:
     actor = current_actor()
     if actor is None:
         return rows
-    access_names: dict[str, str] = getattr(rows.model, "access_names")  # noqa: B009  # mypy does not know it.
-    lookups = {(access, kind): lookup for kind, lookup in access_names.items() for access in (READ, EXECUTE)}
+    names = _access_names(rows.model)
+    lookups = {(access, kind): lookup for kind, lookup in names.items() for access in (READ, EXECUTE)}
     return allowed_to(actor, rows, lookups)
 
 
@@ -224,7 +224,8 @@ def may(user: User | AnonymousUser, permission: str, row: Model | None = None) -
     rights = rights_of(permission)
     if row is None:
         return any(right in names for right in rights)
-    return any(name_of(row, right[1]) in names.get(right, NO_PATTERNS) for right in rights)
+    target = target_of(row)
+    return any(target.get(right[1], "") in names.get(right, NO_PATTERNS) for right in rights)
 
 
 def rights_of(permission: str) -> tuple[Right, ...]:
@@ -241,8 +242,8 @@ def controllable(rows: QuerySet[RowT]) -> QuerySet[RowT]:
     actor = current_actor()
     if actor is None:
         return rows
-    lookups: dict[str, str] = getattr(rows.model, "access_names")  # noqa: B009  # mypy does not know it.
-    return allowed_to(actor, rows, {right: lookups[right[1]] for right in CONTROL_RUNS if right[1] in lookups})
+    lookups = _access_names(rows.model)
+    return allowed_to(actor, rows, {right: lookups[right[1]] for right in RUN_CONTROL_RIGHTS if right[1] in lookups})
 
 
 def may_see_run(definition: str, run_id: str) -> bool:
@@ -250,17 +251,20 @@ def may_see_run(definition: str, run_id: str) -> bool:
     actor = current_actor()
     if actor is None or sees_all_runs():
         return True
-    return actor.permissions.allows(READ, WORKFLOW_DEF, definition) or actor.permissions.allows(READ, WORKFLOW, run_id)
+    return is_allowed(actor, RUN_VIEW_RIGHTS, {WORKFLOW_DEF: definition, WORKFLOW: run_id})
 
 
-def name_of(row: Model, target_type: str) -> str:
-    """Return the name of a row in grants on a target type, or "" if it has none."""
+def target_of(row: Model) -> Target:
+    """Return the names of a row in grants, by target type. Empty if its run was deleted."""
     if run_id_field := getattr(row, "run_id_field", ""):
-        run = apps.get_model("conductor", "Run")._default_manager.filter(pk=getattr(row, run_id_field)).first()
-        return name_of(run, target_type) if run else ""
-    lookup = getattr(row, "access_names", {}).get(target_type)
-    if lookup is None:
-        return ""
+        runs = apps.get_model("conductor", "Run")._default_manager.only("name")
+        run = runs.filter(pk=getattr(row, run_id_field)).first()
+        return target_of(run) if run else {}
+    lookups: dict[str, str] = getattr(row, "access_names", {})
+    return {target_type: _value_at(row, lookup) for target_type, lookup in lookups.items()}
+
+
+def _value_at(row: Model, lookup: str) -> str:
     value: Any = row
     for name in lookup.split("__"):
         value = getattr(value, name, None)

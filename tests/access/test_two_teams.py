@@ -34,7 +34,7 @@ FORMS = re.compile(r"/(?:add|edit|form|start|test|backfill|replay)/")
 ADMINISTRATORS_ONLY: dict[str, str] = {
     r"/admin/alert-targets/": "Targets have addresses and keys of systems that the alerts of all teams use.",
     r"/admin/auth/|/api/users": "Users and their roles are those of the server.",
-    r"/admin/conductor/accesskey/|/api/applications/key/": "Keys belong to whoever manages applications.",
+    r"/admin/conductor/accesskey/|/api/applications/key/": "Keys belong to those who manage applications.",
     r"/admin/conductor/application/|/api/applications": "No grant on the applications is given here.",
     r"/admin/conductor/grant/": "Grants decide who sees what.",
     r"/admin/retention/|/admin/quotas/": "Limits of the server.",

@@ -239,7 +239,7 @@ BAD: list[tuple[Callable[[Evidence], None], str]] = [
     (repeat_attempt_number, "a late report changes nothing"),
     (give_to_two_workers, "one worker holds an attempt"),
     (claim_twice, "one worker holds an attempt"),
-    (give_away_task_of_reply, "a task that update-v2 has handed out is held by that worker only"),
+    (give_away_task_of_reply, "a task that update-v2 has claimed for a worker is held by that worker only"),
     (end_lease_early, "a lease lasts until its end"),
     (leave_run_open, "no run is stuck"),
     (fail_run, "no run is stuck"),

@@ -199,8 +199,8 @@ def one_worker_holds_an_attempt(evidence: Evidence) -> Iterator[Violation]:
 
 
 def a_task_of_a_reply_is_held_by_its_worker(evidence: Evidence) -> Iterator[Violation]:
-    """No other worker gets or ends an attempt that update-v2 has handed out, unless a worker has returned it."""
-    rule = "a task that update-v2 has handed out is held by that worker only"
+    """No other worker gets or ends an attempt that update-v2 has claimed for a worker, unless one has returned it."""
+    rule = "a task that update-v2 has claimed for a worker is held by that worker only"
     returned = {event["task"] for event in evidence.of("report") if event["outcome"] == "IN_PROGRESS"}
     holders = defaultdict(set)
     for event in evidence.of("claim"):
@@ -210,7 +210,7 @@ def a_task_of_a_reply_is_held_by_its_worker(evidence: Evidence) -> Iterator[Viol
         if event.get("with_report") and id not in returned:
             others = (holders[id] | {evidence.tasks.get(id, {}).get("workerId", worker)}) - {worker}
             if others:
-                yield Violation(rule, id, f"was handed out to {worker}, but {', '.join(sorted(others))} had it too")
+                yield Violation(rule, id, f"was claimed for {worker}, but {', '.join(sorted(others))} had it too")
 
 
 def _early_successors(evidence: Evidence, claims: Mapping[str, Sequence[Event]]) -> Iterator[Violation]:

@@ -212,7 +212,7 @@ def test_a_task_of_an_earlier_version_keeps_its_secrets_where_its_definition_has
         step_state={name: value for name, value in task.step_state.items() if name != SECRET_PLACES}
     )
 
-    # Without recorded places nobody knows which of the two is the author's.
+    # Without recorded places the server does not know which of the two is the author's.
     assert handed_out("a") == {"key": VALUE, "data": NAMED, "both": f"{NAMED} {NAMED}"}
 
 

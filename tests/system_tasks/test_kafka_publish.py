@@ -101,8 +101,8 @@ def test_a_cluster_that_is_not_configured_is_refused(servers, given):
 def test_a_cluster_that_is_not_configured_is_an_error_of_the_definition(settings, given, is_configured):
     settings.CONDUCTOR_KAFKA_CLUSTERS = {"main": "one:1,two:2"}
     request = {"bootStrapServers": given, "topic": "a", "value": 1}
-    tell = step("KAFKA_PUBLISH", "tell", inputParameters={"kafka_request": request})
-    document = {"name": "order", "version": 1, "schemaVersion": 2, "tasks": [tell]}
+    publish = step("KAFKA_PUBLISH", "publish", inputParameters={"kafka_request": request})
+    document = {"name": "order", "version": 1, "schemaVersion": 2, "tasks": [publish]}
 
     for known in (definition_context([document]), None):
         found = [each for each in lint_workflow(document, known) if "bootStrapServers" in each.path]

@@ -453,9 +453,9 @@ class PersonPage(ObjectPage):
                 permit_link(user, by)
                 messages.success(request, _("The next single sign-on with this name uses this account."))
             elif command in ("deactivate", "activate"):
-                people.set_active(user.pk, command == "activate", by)
-                end_other_sessions(user, request.session.session_key)
                 is_active = command == "activate"
+                people.set_active(user.pk, is_active, by)
+                end_other_sessions(user, request.session.session_key)
                 text = _("%(name)s can sign in again.") if is_active else _("%(name)s can no longer sign in.")
                 messages.success(request, text % {"name": user.get_username()})
         except RequestRefused as refused:

@@ -352,7 +352,7 @@ _SECRET_CANDIDATE = re.compile(r"(?<!\$)\$\{([^{}]*)\}")
 
 
 def secret_ranges_of_text(text: str) -> list[list[int]]:
-    """Return where a text has expressions that name secrets, whoever wrote them."""
+    """Return the ranges of the expressions in a text that name secrets, written by an author or by data."""
     return [list(found.span()) for found in _SECRET_CANDIDATE.finditer(text) if is_secret_expression(found[0])]
 
 

@@ -373,6 +373,11 @@ def queue_name(task_type: str, domain: str = "", name_space: str = "", group: st
     return f"{domain}:{grouped}" if domain else grouped
 
 
+def task_type_of(queue: str, domain: str) -> str:
+    """Return the name of a queue without its domain: the task type that workers poll."""
+    return queue.removeprefix(f"{domain}:") if domain else queue
+
+
 RESPONSE = dict.fromkeys(("headers", "statusCode", "body", "reasonPhrase"))
 """The members of `response` in the output of HTTP tasks."""
 

@@ -212,8 +212,8 @@ def _restore_run_input(given: dict[str, Any] | None, run_id: str) -> dict[str, A
     definition = load_definition(_find_run(run_id).resolved_definition_id)
     if ref := receiver_from_data(definition.document.get("tasks")):
         raise Invalid(
-            f"The receiver of step {ref} depends on data. The masked value at `{path_text(restored[0])}` is kept in an "
-            "unchanged input only. Send a value of your own for it, or leave the input as it was."
+            f"The receiver of step {ref} depends on data. The masked value at `{path_text(restored[0])}` stays only "
+            "in an unchanged input. Send a value of your own for it, or leave the input as it was."
         )
     return input
 

@@ -218,7 +218,7 @@ def run_page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -
     try:
         run = _find_run(request, run_id)
     except Http404:
-        # What is known about a removed run does not name its definition, so that no grant applies to it.
+        # The record of a removed run does not name its definition, so that no grant applies to it.
         if request.user.has_perm(VIEW_PERMISSION) and (why := explain_missing_run(run_id, clock.now())):
             return _missing_run_page(model_admin, request, run_id, why)
         raise

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
-from ...access.authentication import task_target
-from ...access.permissions import TASK_DEF
 from ...core.snapshot import Run
+from ...core.step_types.base import task_type_of
 from ...db.fields import strip_nul
 from ...notifications import WaitingClient, WaitSteps
 from ...runs.models import Attempt
@@ -90,7 +89,7 @@ class NextClaim:
         queue, domain = self._source or self._load_source()
         if not (is_over and queue and self._may_claim(queue, domain)):
             return []
-        task_type = _task_type(queue, domain)
+        task_type = task_type_of(queue, domain)
         return (yield from begin_claim(task_type, worker=self._worker, domain=domain, client=self._client))
 
     def _take_claimed(self) -> list[ClaimedAttempt]:
@@ -99,14 +98,10 @@ class NextClaim:
             return []
         CLAIM_SECONDS.observe(self._query.seconds, has_result=True)
         queue, domain = self._source
-        record_poll(_task_type(queue, domain), domain, self._worker)
+        record_poll(task_type_of(queue, domain), domain, self._worker)
         return complete_claim(store.parse_claim(self._query.rows))
 
     def _load_source(self) -> tuple[str, str]:
         """Return the queue and the domain of an attempt that had ended before the report."""
         attempts = Attempt.objects.of_runs().filter(pk=self._attempt_id)
         return attempts.values_list("queue", "domain").first() or ("", "")
-
-
-def _task_type(queue: str, domain: str) -> str:
-    return task_target(queue, domain, "", "", "")[TASK_DEF]

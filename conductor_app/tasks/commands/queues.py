@@ -11,7 +11,7 @@ from ...core import commands, decide
 from ...core.decide import Report
 from ...core.errors import Conflict, Invalid, NotFound
 from ...core.snapshot import NEVER
-from ...core.step_types.base import queue_name
+from ...core.step_types.base import queue_name, task_type_of
 from ...db.fields import strip_nul
 from ...runs.commands.change import Audit, RunCommand, change_run
 from ...runs.models import Attempt
@@ -185,8 +185,7 @@ def move_to_domain(attempt_id: str, domain: str, by: str, reason: str = "") -> N
         Conflict: when the attempt is not pending in a queue.
     """
     attempt, domain = _find_pending_attempt(attempt_id), strip_nul(domain.strip())[:128]
-    task_type = attempt.queue.removeprefix(f"{attempt.domain}:") if attempt.domain else attempt.queue
-    queue = queue_name(task_type, domain)
+    queue = queue_name(task_type_of(attempt.queue, attempt.domain), domain)
     _change_position(attempt, "move to domain", by, reason, queue=queue, domain=domain)
 
 

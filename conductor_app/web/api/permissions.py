@@ -22,6 +22,8 @@ from ...access.permissions import (
     INTEGRATION_PROVIDER,
     PROMPT,
     READ,
+    RUN_CONTROL_RIGHTS,
+    RUN_VIEW_RIGHTS,
     SCHEDULE,
     SCHEMA,
     SECRET,
@@ -336,8 +338,6 @@ def requires(access: str, target_type: str, find_targets: TargetFinder) -> Requi
     return RequiresAccess(((access, target_type),), find_targets)
 
 
-RUN_VIEW_RIGHTS = ((READ, WORKFLOW_DEF), (READ, WORKFLOW))
-RUN_CONTROL_RIGHTS = ((EXECUTE, WORKFLOW_DEF), (UPDATE, WORKFLOW), (EXECUTE, WORKFLOW))
 TASK_REPORT_RIGHTS = (*WORKER_RIGHTS, *RUN_CONTROL_RIGHTS)
 
 can_view_run, can_control_run = (
