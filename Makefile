@@ -25,13 +25,17 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/docs/bin/python -m mkdocs
 # Images may set this variable. Then each test process would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo test test-firefox test-java test-go test-import test-image deploy-tools faults bench screenshots docs docs-serve reference metrics lint lock licenses sbom audit hostile clean
+.PHONY: run demo demo-agent test test-firefox test-java test-go test-import test-image deploy-tools faults bench screenshots docs docs-serve reference metrics lint lock licenses sbom audit hostile clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
 
 demo: .venv/for-demo
-	@exec $(BIN) manage.py demo
+	@exec $(BIN) -m examples.demo
+
+# Requires the packages of the extra `ai`. `make demo-agent YES=1` approves the refund.
+demo-agent: .venv/for-test
+	@exec $(BIN) -m examples.demo.agent $(if $(YES),--yes)
 
 # With huge pages for allocations of glibc, the tests take 4 % less time.
 test: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
@@ -105,7 +109,7 @@ lint: .venv/for-test
 	$(BIN) -m ruff format --check .
 	$(BIN) -m djlint --check --quiet templates
 	$(BIN) -m djlint --lint --quiet templates
-	$(BIN) -m mypy conductor_app
+	$(BIN) -m mypy conductor_app examples/demo
 	$(BIN) manage.py check
 	$(BIN) manage.py makemigrations --check --dry-run
 	LOG_LEVEL=WARNING $(BIN) manage.py lintmigrations --settings=conductor_app.settings.linting --quiet ok ignore

@@ -30,8 +30,6 @@ SUBCOMMANDS = {
     "serve": Subcommand(
         ("django", "serve"), "run a whole server on this machine, with SQLite unless DATABASE_URL is set"
     ),
-    "demo": Subcommand(("django", "demo"), "process six orders on a running server, with workers of the official SDKs"),
-    "demo-agent": Subcommand(("django", "demo_agent"), "run an agent on a running server, without an API key"),
     "migrate": Subcommand(("django", "migrate"), "create or update the tables of the database"),
     "worker": Subcommand(("celery", "worker", *WORKER_OPTIONS), "run a Celery worker: sweeps and built-in tasks"),
     "beat": Subcommand(("celery", "beat"), "run Celery beat, which starts the sweeps"),

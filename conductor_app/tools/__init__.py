@@ -1,1 +1,1 @@
-"""Programs beside the server: importers, backups, remote commands, demo."""
+"""Programs beside the server: importers, backups, remote commands."""

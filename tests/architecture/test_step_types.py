@@ -19,7 +19,7 @@ def other_modules() -> Iterator[tuple[str, ast.Module]]:
     """Yield the modules that do not define a step type."""
     for path, tree in modules():
         name = relative(path)
-        if not name.startswith(("core/step_types/", "migrations/", "tools/demo/")):
+        if not name.startswith(("core/step_types/", "migrations/")):
             yield name, tree
 
 

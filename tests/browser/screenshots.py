@@ -63,7 +63,7 @@ def main() -> None:
         server = subprocess.Popen([sys.executable, "manage.py", "serve"], cwd=ROOT, stdout=subprocess.DEVNULL)
         try:
             wait_for_server()
-            demo = [sys.executable, "manage.py", "demo", "--url", URL]
+            demo = [sys.executable, "-m", "examples.demo", "--url", URL]
             subprocess.run(demo, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
             take = take_images if os.environ.get("IMAGES") else take_all_pictures
             complaints = take(program, requested_screens())

@@ -5,7 +5,7 @@ from conductor.client.http.api_client import ApiClient
 from conductor.client.http.models.task_def import TaskDef
 from conductor.client.http.rest import ApiException
 
-from conductor_app.tools.demo.workflows import order_fulfilment
+from examples.demo.workflows import order_fulfilment
 from tests.clients.shop_workflow import Shop
 
 

@@ -5,7 +5,7 @@ import taskcluster
 
 from conductor_app.taskcluster.commands import tasks as claims
 from conductor_app.taskcluster.models import StandaloneTask
-from conductor_app.tools.demo import build
+from examples.demo import build
 
 
 def test_a_build_is_run_by_a_scriptworker_from_its_sources_to_its_release(server, monkeypatch):

@@ -12,9 +12,9 @@ import requests
 from conductor.client.http.models.task_def import TaskDef
 from conductor.client.orkes_clients import OrkesClients
 
-from conductor_app.tools.demo import agent
-from conductor_app.tools.demo.agent_model import running_model, running_tools
-from conductor_app.tools.demo.server import configuration_for
+from examples.demo import agent
+from examples.demo.agent_model import running_model, running_tools
+from examples.demo.server import configuration_for
 from tests.ai.model_server import CHAT, headers, said
 from tests.faults.history import History
 from tests.faults.servers_under_test import EmbeddedServer

@@ -1,6 +1,6 @@
 """The workers of the shop. A worker is a function: its parameters are the input of the task, its result is the output.
 
-An exception fails the attempt, and the definition of the task (`policies.py`) determines if and when it is retried.
+An exception fails the attempt, and the definition of the task (`workflows.py`) determines if and when it is retried.
 NonRetryableException fails the task without retries.
 """
 

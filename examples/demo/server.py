@@ -1,7 +1,9 @@
 """The demo: it registers definitions, starts workers and orders, watches them, and prints the results."""
 
+import os
 import shutil
 import time
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 from urllib.error import URLError
@@ -33,6 +35,12 @@ def configuration_for(url: str) -> Configuration:
     configuration = Configuration(server_api_url=f"{url}/api", log_level="CRITICAL")
     configuration.apply_logging_config()
     return configuration
+
+
+def add_url_option(parser: ArgumentParser) -> None:
+    """Add the option --url, whose default are the variables URL and PORT."""
+    default = os.environ.get("URL") or f"http://127.0.0.1:{os.environ.get('PORT') or 8000}"
+    parser.add_argument("--url", default=default, help="address of the server (default: %(default)s)")
 
 
 def base_address(url: str) -> str:
@@ -272,7 +280,7 @@ def approval_command(watched: WatchedOrder, url: str, has_token: bool) -> str:
     )
 
 
-WORKERS = "conductor_app.tools.demo.workers"
+WORKERS = "examples.demo.workers"
 LIMIT_SECONDS = 50
 LOOK_EVERY_SECONDS = 0.3
 

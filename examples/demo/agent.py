@@ -1,12 +1,14 @@
-"""The agent of the demo: it looks up an order, asks a person, and refunds the order.
+"""`make demo-agent`: an agent looks up an order, asks a person, and refunds the order.
 
 A model decides what to do next; here a script plays the model, so that the demo costs nothing (`agent_model.py`). The
 tools are those of an MCP server in the same module. The loop itself is a workflow, so that it survives the end of any
 process.
 """
 
+import sys
 import time
-from collections.abc import Callable
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conductor.client.http.models.integration_api_update import IntegrationApiUpdate
@@ -25,7 +27,15 @@ from conductor.client.workflow.task.switch_task import SwitchTask
 from conductor.client.workflow.task.task import TaskInterface
 
 from .agent_model import running_model, running_tools
-from .server import ServerUnavailable, admin_page, configuration_for, explain_refusal, require_server
+from .server import (
+    ServerUnavailable,
+    add_url_option,
+    admin_page,
+    base_address,
+    configuration_for,
+    explain_refusal,
+    require_server,
+)
 from .workflows import OWNER
 
 AGENT, INTEGRATION, MODEL = "refund_agent", "demo_model", "script"
@@ -191,3 +201,26 @@ def describe(task_type: str, output: dict) -> str:
     if task_type == "CALL_MCP_TOOL":
         return f"The tool returns {output.get('structuredContent')}."
     return f"{task_type} is done."
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the agent: this process is the model and its tools, and the person at this terminal decides."""
+    parser = ArgumentParser(prog="make demo-agent", description="Run an agent on a running server, without an API key.")
+    add_url_option(parser)
+    parser.add_argument("--yes", action="store_true", help="approve the refund without a question")
+    options = parser.parse_args(arguments)
+
+    def approve(question: str) -> bool:
+        if options.yes or not sys.stdin.isatty():
+            return options.yes
+        return input(f"  {question} [y/N] ").strip().lower() in ("y", "yes")
+
+    try:
+        result = run_agent(base_address(options.url), lambda text: print(text, flush=True), approve)
+    except ServerUnavailable as reason:
+        sys.exit(str(reason))
+    print(f"\nThe agent answers: {result.answer}\nThe model received {result.requests} requests.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,0 @@
-"""A shop for outdoor equipment processes its orders: a client of the server on the official Python SDK.
-
-`workers.py` shows how to write workers, `workflows.py` the workflows that call them, `orders.py` the orders.
-"""
