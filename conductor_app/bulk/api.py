@@ -62,10 +62,7 @@ def bulk_response(request: ConductorRequest, path: str, command: Callable[[str],
 class BulkPause(ConductorView):
     """PUT /api/workflow/bulk/pause: pause workflows, so that no new task is scheduled."""
 
-    operations = {
-        "put": ApiOperation("Pause several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts),
-    }
-
+    @ApiOperation("Pause several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts)
     def put(self, request: ConductorRequest) -> HttpResponse:
         return bulk_response(request, "pauseWorkflow.workflowIds", partial(control.pause_run, by=request.actor.name))
 
@@ -73,10 +70,7 @@ class BulkPause(ConductorView):
 class BulkResume(ConductorView):
     """PUT /api/workflow/bulk/resume: resume paused workflows."""
 
-    operations = {
-        "put": ApiOperation("Resume several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts),
-    }
-
+    @ApiOperation("Resume several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts)
     def put(self, request: ConductorRequest) -> HttpResponse:
         return bulk_response(request, "resumeWorkflow.workflowIds", partial(control.resume_run, by=request.actor.name))
 
@@ -84,10 +78,7 @@ class BulkResume(ConductorView):
 class BulkRetry(ConductorView):
     """POST /api/workflow/bulk/retry: retry the failed tasks of workflows."""
 
-    operations = {
-        "post": ApiOperation("Retry several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts),
-    }
-
+    @ApiOperation("Retry several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts)
     def post(self, request: ConductorRequest) -> HttpResponse:
         by = request.actor.name
 
@@ -101,16 +92,13 @@ class BulkRetry(ConductorView):
 class BulkRestart(ConductorView):
     """POST /api/workflow/bulk/restart: restart workflows, optionally with the newest definitions."""
 
-    operations = {
-        "post": ApiOperation(
-            "Restart several workflows",
-            permission=can_control_runs,
-            reply=shapes.BULK,
-            body=texts,
-            query={"useLatestDefinitions": bool},
-        ),
-    }
-
+    @ApiOperation(
+        "Restart several workflows",
+        permission=can_control_runs,
+        reply=shapes.BULK,
+        body=texts,
+        query={"useLatestDefinitions": bool},
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         with_latest = request.query.flag("useLatestDefinitions", False)
         restart = partial(run_commands_repair.restart, by=request.actor.name, latest_definitions=with_latest)
@@ -120,16 +108,13 @@ class BulkRestart(ConductorView):
 class BulkTerminate(ConductorView):
     """POST /api/workflow/bulk/terminate: end the runs."""
 
-    operations = {
-        "post": ApiOperation(
-            "Terminate several workflows",
-            permission=can_control_runs,
-            reply=shapes.BULK,
-            body=texts,
-            query=REASON_QUERY | {"triggerFailureWorkflow": bool},
-        ),
-    }
-
+    @ApiOperation(
+        "Terminate several workflows",
+        permission=can_control_runs,
+        reply=shapes.BULK,
+        body=texts,
+        query=REASON_QUERY | {"triggerFailureWorkflow": bool},
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
         terminate = partial(control.terminate_run, by=request.actor.name, reason=reason, with_failure=with_failure)
@@ -139,12 +124,9 @@ class BulkTerminate(ConductorView):
 class BulkRemove(ConductorView):
     """DELETE /api/workflow/bulk/remove: delete workflows, with `cascade` their sub-workflows too."""
 
-    operations = {
-        "delete": ApiOperation(
-            "Remove several workflows", permission=can_remove_runs, reply=shapes.BULK, body=texts, query=REMOVAL_QUERY
-        ),
-    }
-
+    @ApiOperation(
+        "Remove several workflows", permission=can_remove_runs, reply=shapes.BULK, body=texts, query=REMOVAL_QUERY
+    )
     def delete(self, request: ConductorRequest) -> HttpResponse:
         return remove_named(request, "deleteWorkflow.workflowIds")
 
@@ -152,16 +134,13 @@ class BulkRemove(ConductorView):
 class BulkDelete(ConductorView):
     """POST /api/workflow/bulk/delete: delete workflows, for clients whose DELETE has no body."""
 
-    operations = {
-        "post": ApiOperation(
-            "Remove several workflows with POST",
-            permission=can_remove_runs,
-            reply=shapes.BULK,
-            body=texts,
-            query=REMOVAL_QUERY,
-        ),
-    }
-
+    @ApiOperation(
+        "Remove several workflows with POST",
+        permission=can_remove_runs,
+        reply=shapes.BULK,
+        body=texts,
+        query=REMOVAL_QUERY,
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         return remove_named(request, "deleteWorkflow.workflowIds")
 
@@ -176,16 +155,13 @@ def remove_named(request: ConductorRequest, path: str) -> HttpResponse:
 class BulkTerminateRemove(ConductorView):
     """DELETE /api/workflow/bulk/terminate-remove: terminate workflows and delete them."""
 
-    operations = {
-        "delete": ApiOperation(
-            "Terminate and remove several workflows",
-            permission=can_remove_runs,
-            reply=shapes.BULK,
-            body=texts,
-            query={**REASON_QUERY, **REMOVAL_QUERY},
-        ),
-    }
-
+    @ApiOperation(
+        "Terminate and remove several workflows",
+        permission=can_remove_runs,
+        reply=shapes.BULK,
+        body=texts,
+        query={**REASON_QUERY, **REMOVAL_QUERY},
+    )
     def delete(self, request: ConductorRequest) -> HttpResponse:
         archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
         facts = {"by": request.actor.name, "reason": request.query.text("reason")}
@@ -196,17 +172,14 @@ class BulkTerminateRemove(ConductorView):
 class BulkSearch(ConductorView):
     """POST /api/workflow/bulk/search: return the workflows with the given ids, as far as they exist."""
 
-    operations = {
-        "post": ApiOperation(
-            "Get several workflows by their ids",
-            permission=can_view_runs,
-            reply=BULK_WORKFLOWS,
-            body=texts,
-            query={"includeTasks": bool},
-            rate=SEARCHES,
-        ),
-    }
-
+    @ApiOperation(
+        "Get several workflows by their ids",
+        permission=can_view_runs,
+        reply=BULK_WORKFLOWS,
+        body=texts,
+        query={"includeTasks": bool},
+        rate=SEARCHES,
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         ids = parse_bulk_ids(request_body.read_json(request), "searchWorkflow.workflowIds", MAX_IDS)
         found = wire_runs(Run.objects.filter(pk__in=set(ids)), request.query.flag("includeTasks", True))

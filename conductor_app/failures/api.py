@@ -68,15 +68,12 @@ class FailureGroups(ConductorView):
     `first`. `definition` and `text` filter by workflow, and by error or task.
     """
 
-    operations = {
-        "get": ApiOperation(
-            "List failure groups",
-            permission=ALLOW_ALL,
-            reply=FAILURE_GROUPS,
-            query={"view": str, "definition": str, "text": str, "sort": str},
-        ),
-    }
-
+    @ApiOperation(
+        "List failure groups",
+        permission=ALLOW_ALL,
+        reply=FAILURE_GROUPS,
+        query={"view": str, "definition": str, "text": str, "sort": str},
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
         view, sort = query.text("view") or "open", query.text("sort") or LAST
@@ -100,12 +97,7 @@ class FailureGroupInsight(ConductorView):
     `range`: `1h`, `24h` (default), `7d` or `30d`, the range of `counts`.
     """
 
-    operations = {
-        "get": ApiOperation(
-            "Explain a failure group", permission=ALLOW_ALL, reply=FAILURE_DETAIL, query={"range": str}
-        ),
-    }
-
+    @ApiOperation("Explain a failure group", permission=ALLOW_ALL, reply=FAILURE_DETAIL, query={"range": str})
     def get(self, request: ConductorRequest, group_id: int) -> HttpResponse:
         length = request.query.text("range") or DAY_RANGE
         if length not in LENGTHS:

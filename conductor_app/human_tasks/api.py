@@ -131,17 +131,9 @@ def entry_response(task_id: str, with_template: bool) -> HttpResponse:
 class HumanTaskSearch(ConductorView):
     """POST /api/human/tasks/search: search the tasks that the caller may see, newest first."""
 
-    operations = {
-        # A search finds only tasks that the caller may see.
-        "post": ApiOperation(
-            "Search human tasks",
-            permission=ALLOW_ALL,
-            reply=serializers.HUMAN_TASK_PAGE,
-            body=HUMAN_SEARCH,
-            rate=SEARCHES,
-        ),
-    }
-
+    @ApiOperation(
+        "Search human tasks", permission=ALLOW_ALL, reply=serializers.HUMAN_TASK_PAGE, body=HUMAN_SEARCH, rate=SEARCHES
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         filters, start, size = parse_search(request_body.read_object(request), inbox_of(request.actor))
         found = search_human_tasks(visible_human_tasks(Attempt.objects.of_runs()), filters, start, size, clock.now())
@@ -156,12 +148,9 @@ def _search_result(found: HumanTaskEntry) -> dict[str, Any]:
 class HumanTaskDisplayNames(ConductorView):
     """GET /api/human/tasks/getTaskDisplayNames: list the display names of open tasks, for a filter."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the display names of open human tasks", permission=ALLOW_ALL, reply=texts, query={"searchType": str}
-        ),
-    }
-
+    @ApiOperation(
+        "List the display names of open human tasks", permission=ALLOW_ALL, reply=texts, query={"searchType": str}
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         inbox = inbox_of(request.actor) if request.query.text("searchType") == INBOX else None
         rows = visible_human_tasks(Attempt.objects.of_runs())
@@ -171,15 +160,9 @@ class HumanTaskDisplayNames(ConductorView):
 class HumanTaskOne(ConductorView):
     """GET /api/human/tasks/{taskId}: get a task, with its form template if `withTemplate` is true."""
 
-    operations = {
-        "get": ApiOperation(
-            "Get a human task",
-            permission=can_view_human_task,
-            reply=serializers.HUMAN_TASK,
-            query={"withTemplate": bool},
-        ),
-    }
-
+    @ApiOperation(
+        "Get a human task", permission=can_view_human_task, reply=serializers.HUMAN_TASK, query={"withTemplate": bool}
+    )
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         return entry_response(task_id, request.query.flag("withTemplate", default=False))
 
@@ -187,10 +170,7 @@ class HumanTaskOne(ConductorView):
 class HumanTaskAsTask(ConductorView):
     """GET /api/human/tasks/{taskId}/conductorTask: get a human task as a task of its workflow."""
 
-    operations = {
-        "get": ApiOperation("Get a human task as a task of its workflow", permission=can_view_human_task, reply=TASK),
-    }
-
+    @ApiOperation("Get a human task as a task of its workflow", permission=can_view_human_task, reply=TASK)
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         return Json(wire_task(find_human_task(task_id)))
 
@@ -198,12 +178,9 @@ class HumanTaskAsTask(ConductorView):
 class HumanTaskClaim(ConductorView):
     """POST /api/human/tasks/{taskId}/claim: claim a task for the caller."""
 
-    operations = {
-        "post": ApiOperation(
-            "Claim a human task", permission=can_complete_human_task, reply=serializers.HUMAN_TASK, query=CLAIM_QUERY
-        ),
-    }
-
+    @ApiOperation(
+        "Claim a human task", permission=can_complete_human_task, reply=serializers.HUMAN_TASK, query=CLAIM_QUERY
+    )
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         overrides = request.query.flag("overrideAssignment", default=False)
         inbox = inbox_of(request.actor)
@@ -216,15 +193,12 @@ class HumanTaskClaim(ConductorView):
 class HumanTaskExternalClaim(ConductorView):
     """POST /api/human/tasks/{taskId}/externalUser/{userId}: claim a task for a user of the caller's own system."""
 
-    operations = {
-        "post": ApiOperation(
-            "Claim a human task for an external user",
-            permission=can_complete_human_task,
-            reply=serializers.HUMAN_TASK,
-            query=CLAIM_QUERY,
-        ),
-    }
-
+    @ApiOperation(
+        "Claim a human task for an external user",
+        permission=can_complete_human_task,
+        reply=serializers.HUMAN_TASK,
+        query=CLAIM_QUERY,
+    )
     def post(self, request: ConductorRequest, task_id: str, user_id: str) -> HttpResponse:
         if not user_id.strip() or len(user_id) > 255:
             raise Invalid("The id of an external user must have 1 to 255 characters.")
@@ -237,10 +211,7 @@ class HumanTaskExternalClaim(ConductorView):
 class HumanTaskRelease(ConductorView):
     """POST /api/human/tasks/{taskId}/release: release a claimed task, so that its assignees can claim it."""
 
-    operations = {
-        "post": ApiOperation("Release a claimed human task", permission=can_complete_human_task, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Release a claimed human task", permission=can_complete_human_task, reply=EMPTY_REPLY)
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         commands.release_task(find_open_human_task(task_id).task_id, request.actor.name)
         return EmptyOk()
@@ -249,12 +220,9 @@ class HumanTaskRelease(ConductorView):
 class HumanTaskReassign(ConductorView):
     """POST /api/human/tasks/{taskId}/reassign: replace the assignments and release the task."""
 
-    operations = {
-        "post": ApiOperation(
-            "Reassign a human task", permission=can_complete_human_task, reply=EMPTY_REPLY, body=ArrayOf(ASSIGNMENT)
-        ),
-    }
-
+    @ApiOperation(
+        "Reassign a human task", permission=can_complete_human_task, reply=EMPTY_REPLY, body=ArrayOf(ASSIGNMENT)
+    )
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         assignees = parse_assignments(request_body.read_objects(request))
         commands.reassign_task(find_open_human_task(task_id).task_id, assignees, request.actor.name)
@@ -264,15 +232,9 @@ class HumanTaskReassign(ConductorView):
 class HumanTaskSkip(ConductorView):
     """POST /api/human/tasks/{taskId}/skip: skip to the next assignment."""
 
-    operations = {
-        "post": ApiOperation(
-            "Skip an assignment of a human task",
-            permission=can_complete_human_task,
-            reply=EMPTY_REPLY,
-            query=REASON_QUERY,
-        ),
-    }
-
+    @ApiOperation(
+        "Skip an assignment of a human task", permission=can_complete_human_task, reply=EMPTY_REPLY, query=REASON_QUERY
+    )
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         commands.skip_assignment(
             find_open_human_task(task_id).task_id, request.actor.name, request.query.text("reason")[:500]
@@ -283,16 +245,13 @@ class HumanTaskSkip(ConductorView):
 class HumanTaskUpdate(ConductorView):
     """POST /api/human/tasks/{taskId}/update: save an output, and complete the task where `complete` is true."""
 
-    operations = {
-        "post": ApiOperation(
-            "Save the output of a human task, or complete it",
-            permission=can_complete_human_task,
-            reply=EMPTY_REPLY,
-            body=read_mapping,
-            query=COMPLETE_QUERY,
-        ),
-    }
-
+    @ApiOperation(
+        "Save the output of a human task, or complete it",
+        permission=can_complete_human_task,
+        reply=EMPTY_REPLY,
+        body=read_mapping,
+        query=COMPLETE_QUERY,
+    )
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         return update_output(request, find_open_human_task(task_id))
 
@@ -300,16 +259,13 @@ class HumanTaskUpdate(ConductorView):
 class HumanTaskUpdateByReference(ConductorView):
     """POST /api/human/tasks/update/taskRef: save the output of an open task, or complete it, by its reference."""
 
-    operations = {
-        "post": ApiOperation(
-            "Save the output of a human task by its reference, or complete it",
-            permission=can_complete_human_task_in_query,
-            reply=EMPTY_REPLY,
-            body=read_mapping,
-            query=COMPLETE_QUERY | {"workflowId!": str, "taskRefName!": str, "iteration": int},
-        ),
-    }
-
+    @ApiOperation(
+        "Save the output of a human task by its reference, or complete it",
+        permission=can_complete_human_task_in_query,
+        reply=EMPTY_REPLY,
+        body=read_mapping,
+        query=COMPLETE_QUERY | {"workflowId!": str, "taskRefName!": str, "iteration": int},
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         run_id, ref = request.query.required("workflowId"), request.query.required("taskRefName")
         iteration = request.query.integer("iteration", 0)
@@ -331,15 +287,12 @@ def update_output(request: ConductorRequest, attempt: Attempt) -> HttpResponse:
 class HumanTaskRecords(ConductorView):
     """DELETE /api/human/tasks/delete: delete the records of tasks whose workflow was deleted."""
 
-    operations = {
-        "delete": ApiOperation(
-            "Delete records of human tasks whose workflow is gone",
-            permission=ADMINISTRATORS_ONLY,
-            reply=EMPTY_REPLY,
-            body=texts,
-        ),
-    }
-
+    @ApiOperation(
+        "Delete records of human tasks whose workflow is gone",
+        permission=ADMINISTRATORS_ONLY,
+        reply=EMPTY_REPLY,
+        body=texts,
+    )
     def delete(self, request: ConductorRequest) -> HttpResponse:
         return nothing_to_delete(request_body.read_texts(request))
 
@@ -347,14 +300,9 @@ class HumanTaskRecords(ConductorView):
 class HumanTaskRecord(ConductorView):
     """DELETE /api/human/tasks/delete/{taskId}: delete the record of one task whose workflow was deleted."""
 
-    operations = {
-        "delete": ApiOperation(
-            "Delete the record of a human task whose workflow is gone",
-            permission=ADMINISTRATORS_ONLY,
-            reply=EMPTY_REPLY,
-        ),
-    }
-
+    @ApiOperation(
+        "Delete the record of a human task whose workflow is gone", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY
+    )
     def delete(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         return nothing_to_delete([task_id])
 
@@ -380,22 +328,12 @@ MAX_TEMPLATES = 1_000
 class FormTemplates(ConductorView):
     """GET, POST /api/human/template: list all templates, those with a name, or one version; save a template."""
 
-    operations = {
-        "get": ApiOperation(
-            "List user form templates",
-            permission=ALLOW_ALL,
-            reply=ArrayOf(serializers.FORM_TEMPLATE),
-            query={"name": str, "version": int},
-        ),
-        "post": ApiOperation(
-            "Create or update a user form template",
-            permission=can_save_template,
-            reply=serializers.FORM_TEMPLATE,
-            body=serializers.FORM_TEMPLATE,
-            query={"newVersion": bool},
-        ),
-    }
-
+    @ApiOperation(
+        "List user form templates",
+        permission=ALLOW_ALL,
+        reply=ArrayOf(serializers.FORM_TEMPLATE),
+        query={"name": str, "version": int},
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = visible(FormTemplate.objects.order_by("name", "version"))
         if name := request.query.text("name"):
@@ -404,6 +342,13 @@ class FormTemplates(ConductorView):
             rows = rows.filter(version=version)
         return Json([form_template_document(row) for row in rows[:MAX_TEMPLATES]])
 
+    @ApiOperation(
+        "Create or update a user form template",
+        permission=can_save_template,
+        reply=serializers.FORM_TEMPLATE,
+        body=serializers.FORM_TEMPLATE,
+        query={"newVersion": bool},
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
         with errors_under("saveTemplate.template"):
@@ -416,16 +361,13 @@ class FormTemplates(ConductorView):
 class FormTemplatesBulk(ConductorView):
     """POST /api/human/template/bulk: save several templates, or none if one of them is invalid."""
 
-    operations = {
-        "post": ApiOperation(
-            "Create or update several user form templates",
-            permission=can_save_template,
-            reply=ArrayOf(serializers.FORM_TEMPLATE),
-            body=ArrayOf(serializers.FORM_TEMPLATE),
-            query={"newVersion": bool},
-        ),
-    }
-
+    @ApiOperation(
+        "Create or update several user form templates",
+        permission=can_save_template,
+        reply=ArrayOf(serializers.FORM_TEMPLATE),
+        body=ArrayOf(serializers.FORM_TEMPLATE),
+        query={"newVersion": bool},
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         documents = request_body.read_objects(request)
         with errors_under("saveTemplates.templates"):
@@ -438,23 +380,18 @@ class FormTemplatesBulk(ConductorView):
 class FormTemplateNamed(ConductorView):
     """GET /api/human/template/{humanTaskId}: get the template of a task. DELETE …/{name}: delete all its versions."""
 
-    operations = {
-        "get": ApiOperation(
-            "Get the user form template of a human task",
-            permission=can_view_human_task_by_name,
-            reply=serializers.FORM_TEMPLATE,
-        ),
-        "delete": ApiOperation(
-            "Delete all versions of a user form template", permission=can_delete_template, reply=EMPTY_REPLY
-        ),
-    }
-
+    @ApiOperation(
+        "Get the user form template of a human task",
+        permission=can_view_human_task_by_name,
+        reply=serializers.FORM_TEMPLATE,
+    )
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         row = template_of(commands.load_input(find_human_task(name)))
         if row is None:
             raise NotFound(f"The human task {name} names no stored form template.")
         return Json(form_template_document(row))
 
+    @ApiOperation("Delete all versions of a user form template", permission=can_delete_template, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         human_tasks_form_templates.delete_template(name, None, request.actor.name)
         return EmptyOk()
@@ -463,18 +400,13 @@ class FormTemplateNamed(ConductorView):
 class FormTemplateOne(ConductorView):
     """GET, DELETE /api/human/template/{name}/{version}: get or delete one version; 0 is the newest."""
 
-    operations = {
-        "get": ApiOperation(
-            "Get a version of a user form template", permission=can_view_template, reply=serializers.FORM_TEMPLATE
-        ),
-        "delete": ApiOperation(
-            "Delete a version of a user form template", permission=can_delete_template, reply=EMPTY_REPLY
-        ),
-    }
-
+    @ApiOperation(
+        "Get a version of a user form template", permission=can_view_template, reply=serializers.FORM_TEMPLATE
+    )
     def get(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         return Json(form_template_document(find_template(name, parse_integer(version, "version"))))
 
+    @ApiOperation("Delete a version of a user form template", permission=can_delete_template, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         human_tasks_form_templates.delete_template(name, parse_integer(version, "version"), request.actor.name)
         return EmptyOk()

@@ -262,12 +262,9 @@ class DatabaseMetrics(Collector):
 class ServerVersion(ConductorView):
     """GET /api/version: get the version of this server."""
 
-    operations = {
-        "get": ApiOperation("Get the version of the server", reply=PLAIN_TEXT),
-    }
-
     needs_login = False
 
+    @ApiOperation("Get the version of the server", reply=PLAIN_TEXT)
     def get(self, request: ConductorRequest) -> HttpResponse:
         return PlainText(server_version())
 
@@ -275,10 +272,7 @@ class ServerVersion(ConductorView):
 class Configuration(ConductorView):
     """GET /api/admin/config: return the configuration that clients may see, as text."""
 
-    operations = {
-        "get": ApiOperation("Get the configuration of the server", permission=ALLOW_ALL, reply=CONFIGURATION),
-    }
-
+    @ApiOperation("Get the configuration of the server", permission=ALLOW_ALL, reply=CONFIGURATION)
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json({
             "version": server_version(),
@@ -303,15 +297,12 @@ MAX_TASKS = 1000
 class OpenTasks(ConductorView):
     """GET /api/admin/task/{taskDefName}: list a page of the open tasks of a task type, oldest first."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the open tasks of a task type",
-            permission=ADMINISTRATORS_ONLY,
-            reply=ArrayOf(documents.TASK),
-            query={"start": int, "count": int},
-        ),
-    }
-
+    @ApiOperation(
+        "List the open tasks of a task type",
+        permission=ADMINISTRATORS_ONLY,
+        reply=ArrayOf(documents.TASK),
+        query={"start": int, "count": int},
+    )
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         start, count = max(request.query.integer("start", 0), 0), request.query.integer("count", 100)
         found = Attempt.objects.of_runs().open().filter(name=name).order_by("scheduled_at", "run_id", "id")
@@ -322,12 +313,7 @@ class OpenTasks(ConductorView):
 class Requeue(ConductorView):
     """POST /api/tasks/queue/requeue/{taskType}: notify waiting workers, and return the number of pending tasks."""
 
-    operations = {
-        "post": ApiOperation(
-            "Notify the workers that wait for a task type", permission=can_requeue_task_type, reply=PLAIN_TEXT
-        ),
-    }
-
+    @ApiOperation("Notify the workers that wait for a task type", permission=can_requeue_task_type, reply=PLAIN_TEXT)
     def post(self, request: ConductorRequest, task_type: str) -> HttpResponse:
         return PlainText(str(queue_commands.notify_queue(task_type, request.actor.name)))
 
@@ -335,10 +321,7 @@ class Requeue(ConductorView):
 class RequeueWorkflow(ConductorView):
     """POST /api/admin/sweep/requeue/{workflowId}: evaluate the workflow now."""
 
-    operations = {
-        "post": ApiOperation("Reevaluate a workflow now", permission=can_control_run, reply=PLAIN_TEXT),
-    }
-
+    @ApiOperation("Reevaluate a workflow now", permission=can_control_run, reply=PLAIN_TEXT)
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         repair.reevaluate_run(workflow, request.actor.name, "requeue")
         return PlainText(f"true.{workflow}")
@@ -350,12 +333,9 @@ class VerifyAndRepair(ConductorView):
     The reply says whether anything changed.
     """
 
-    operations = {
-        "post": ApiOperation(
-            "Reevaluate a workflow and return whether anything changed", permission=can_control_run, reply=PLAIN_TEXT
-        ),
-    }
-
+    @ApiOperation(
+        "Reevaluate a workflow and return whether anything changed", permission=can_control_run, reply=PLAIN_TEXT
+    )
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         repaired = repair.reevaluate_run(workflow, request.actor.name, "verify and repair")
         return PlainText(str(repaired).lower())
@@ -364,15 +344,12 @@ class VerifyAndRepair(ConductorView):
 class AdminQueues(ConductorView):
     """GET /api/admin/queues: return the number of pending tasks of each queue. Events need no queue."""
 
-    operations = {
-        "get": ApiOperation(
-            "Get the sizes of all queues, for administrators",
-            permission=ADMINISTRATORS_ONLY,
-            reply=MapOf(MapOf(IntegerOf())),
-            query={"verbose": bool},
-        ),
-    }
-
+    @ApiOperation(
+        "Get the sizes of all queues, for administrators",
+        permission=ADMINISTRATORS_ONLY,
+        reply=MapOf(MapOf(IntegerOf())),
+        query={"verbose": bool},
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         request.query.flag("verbose", False)
         return Json({"conductor": queue_sizes()})

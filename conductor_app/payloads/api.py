@@ -211,16 +211,9 @@ can_transfer_payload = RequiresPayloadAccess()
 class Files(ConductorView):
     """POST /api/files: create a file whose content is uploaded later, and get the address of the upload."""
 
-    operations = {
-        "post": ApiOperation(
-            "Create a file of a workflow",
-            permission=can_upload_files,
-            reply=CREATED_FILE,
-            body=NEW_FILE,
-            status=201,
-        ),
-    }
-
+    @ApiOperation(
+        "Create a file of a workflow", permission=can_upload_files, reply=CREATED_FILE, body=NEW_FILE, status=201
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             created_document(
@@ -233,10 +226,7 @@ class Files(ConductorView):
 class FileOne(ConductorView):
     """GET /api/files/{workflow}/{file}: get a file without its content."""
 
-    operations = {
-        "get": ApiOperation("Get a file of a workflow", permission=can_view_files, reply=FILE),
-    }
-
+    @ApiOperation("Get a file of a workflow", permission=can_view_files, reply=FILE)
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         return Json(file_document(files.find_handle(workflow, file)))
 
@@ -244,10 +234,7 @@ class FileOne(ConductorView):
 class FileUploadAddress(ConductorView):
     """GET /api/files/{workflow}/{file}/upload-url: get the address to upload the content."""
 
-    operations = {
-        "get": ApiOperation("Get the address to upload a file", permission=can_upload_files, reply=FILE_ADDRESS),
-    }
-
+    @ApiOperation("Get the address to upload a file", permission=can_upload_files, reply=FILE_ADDRESS)
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         return Json(address_document(files.find_unfinished(workflow, file), workflow, "PUT", server_address(request)))
 
@@ -255,10 +242,7 @@ class FileUploadAddress(ConductorView):
 class FileDownloadAddress(ConductorView):
     """GET /api/files/{workflow}/{file}/download-url: get the address to download the content."""
 
-    operations = {
-        "get": ApiOperation("Get the address to download a file", permission=can_view_files, reply=FILE_ADDRESS),
-    }
-
+    @ApiOperation("Get the address to download a file", permission=can_view_files, reply=FILE_ADDRESS)
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         return Json(address_document(files.find_uploaded(workflow, file), workflow, "GET", server_address(request)))
 
@@ -266,17 +250,11 @@ class FileDownloadAddress(ConductorView):
 class FileContent(ConductorView):
     """PUT, GET /api/files/content/{workflow}/{file}: upload or download a file, or a part of it."""
 
-    operations = {
-        "put": ApiOperation(
-            "Upload a file", permission=can_upload_files, reply=NO_CONTENT, body=BINARY, query=FILE_LINK_QUERY
-        ),
-        "get": ApiOperation("Download a file", permission=can_view_files, reply=BINARY, query=FILE_LINK_QUERY),
-    }
-
     @property
     def needs_login(self) -> bool:
         return not cast(ConductorRequest, self.request).query.text("sig")
 
+    @ApiOperation("Upload a file", permission=can_upload_files, reply=NO_CONTENT, body=BINARY, query=FILE_LINK_QUERY)
     def put(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         part = verify_file_address(request, workflow, file, "PUT")
         # The body is not read before the request is authorized.
@@ -290,6 +268,7 @@ class FileContent(ConductorView):
         reply.headers["ETag"] = f'"{upload.digest}"'
         return reply
 
+    @ApiOperation("Download a file", permission=can_view_files, reply=BINARY, query=FILE_LINK_QUERY)
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponseBase:
         verify_file_address(request, workflow, file, "GET")
         row, chunks = files.stream_content(workflow, file)
@@ -324,10 +303,7 @@ def parse_part(part: str) -> tuple[str, int]:
 class FileUploadComplete(ConductorView):
     """POST /api/files/{workflow}/{file}/upload-complete: complete the upload."""
 
-    operations = {
-        "post": ApiOperation("Complete the upload of a file", permission=can_upload_files, reply=FINISHED_FILE),
-    }
-
+    @ApiOperation("Complete the upload of a file", permission=can_upload_files, reply=FINISHED_FILE)
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         return Json(finished_document(files.finish_upload(workflow, file)))
 
@@ -335,10 +311,7 @@ class FileUploadComplete(ConductorView):
 class FileParts(ConductorView):
     """POST /api/files/{workflow}/{file}/multipart: start an upload in parts."""
 
-    operations = {
-        "post": ApiOperation("Start a multipart upload of a file", permission=can_upload_files, reply=FILE_UPLOAD),
-    }
-
+    @ApiOperation("Start a multipart upload of a file", permission=can_upload_files, reply=FILE_UPLOAD)
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         row = files.begin_multipart(workflow, file)
         return Json({"fileHandleId": file_handle_id(row), "uploadId": row.upload_id})
@@ -347,12 +320,7 @@ class FileParts(ConductorView):
 class FilePart(ConductorView):
     """GET /api/files/{workflow}/{file}/multipart/{upload}/part/{number}: get the address to upload a part."""
 
-    operations = {
-        "get": ApiOperation(
-            "Get the address to upload a part of a file", permission=can_upload_files, reply=FILE_ADDRESS
-        ),
-    }
-
+    @ApiOperation("Get the address to upload a part of a file", permission=can_upload_files, reply=FILE_ADDRESS)
     def get(self, request: ConductorRequest, workflow: str, file: str, upload: str, number: str) -> HttpResponse:
         row = files.find_part(workflow, file, upload, parse_integer(number, "The number of a part", 32))
         return Json(address_document(row, workflow, "PUT", server_address(request), f"{upload}/{int(number)}"))
@@ -361,12 +329,7 @@ class FilePart(ConductorView):
 class FilePartsComplete(ConductorView):
     """POST /api/files/{workflow}/{file}/multipart/{upload}/complete: complete an upload in parts."""
 
-    operations = {
-        "post": ApiOperation(
-            "Complete a multipart upload", permission=can_upload_files, reply=FINISHED_FILE, body=PART_TAGS
-        ),
-    }
-
+    @ApiOperation("Complete a multipart upload", permission=can_upload_files, reply=FINISHED_FILE, body=PART_TAGS)
     def post(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
         return Json(
             finished_document(
@@ -378,10 +341,7 @@ class FilePartsComplete(ConductorView):
 class FilePartsOne(ConductorView):
     """DELETE /api/files/{workflow}/{file}/multipart/{upload}: abort an upload in parts."""
 
-    operations = {
-        "delete": ApiOperation("Abort a multipart upload", permission=can_upload_files, reply=NO_CONTENT),
-    }
-
+    @ApiOperation("Abort a multipart upload", permission=can_upload_files, reply=NO_CONTENT)
     def delete(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
         files.abort_multipart(workflow, file, upload)
         return NoContent()
@@ -393,16 +353,13 @@ class PayloadLocation(ConductorView):
     The address expires and carries its own permission. For an upload, the reply has a new path.
     """
 
-    operations = {
-        "get": ApiOperation(
-            "Get the address to upload or download a payload",
-            permission=can_transfer_payload,
-            reply=LOCATION,
-            query={"path!": str, "operation!": str, "payloadType!": str},
-            changes_state=True,
-        ),
-    }
-
+    @ApiOperation(
+        "Get the address to upload or download a payload",
+        permission=can_transfer_payload,
+        reply=LOCATION,
+        query={"path!": str, "operation!": str, "payloadType!": str},
+        changes_state=True,
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
         path, operation = (
@@ -421,13 +378,9 @@ class PayloadLocation(ConductorView):
 class PayloadContent(ConductorView):
     """PUT, GET /api/payloads/{path}: upload or download a payload at a signed address."""
 
-    operations = {
-        "put": ApiOperation("Upload a payload", reply=EMPTY_REPLY, body=read_mapping, query=LINK_QUERY),
-        "get": ApiOperation("Download a payload", reply=read_mapping, query=LINK_QUERY),
-    }
-
     needs_login = False
 
+    @ApiOperation("Upload a payload", reply=EMPTY_REPLY, body=read_mapping, query=LINK_QUERY)
     def put(self, request: ConductorRequest, path: str) -> HttpResponse:
         verify_payload_address(request, path, "WRITE")
         with receive_body(request, conf.workflow_payload_max_bytes) as upload:
@@ -436,6 +389,7 @@ class PayloadContent(ConductorView):
             commands.store_reserved(path, upload)
         return EmptyOk()
 
+    @ApiOperation("Download a payload", reply=read_mapping, query=LINK_QUERY)
     def get(self, request: ConductorRequest, path: str) -> HttpResponseBase:
         verify_payload_address(request, path, "READ")
         size, chunks = commands.stream_payload(path)

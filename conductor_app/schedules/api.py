@@ -9,11 +9,11 @@ from ..access.visibility import visible
 from ..core.document.fields import IntegerOf, ListOf, MapOf, read_text, texts
 from ..core.errors import Invalid, NotFound, RequestRefused
 from ..core.validation.lint_fields import lint_document
-from ..definitions.api.tags import ObjectTags
+from ..definitions.api.tags import ObjectTags, tag_operations
 from ..utils import clock
 from ..web.api import permissions as targets
 from ..web.api import requests as request_body
-from ..web.api.documents import BULK, TAG
+from ..web.api.documents import BULK
 from ..web.api.operations import (
     EMPTY_REPLY,
     PAGE_QUERY,
@@ -94,26 +94,23 @@ def parse_page(query: QueryParameters) -> slice:
 class Schedules(ConductorView):
     """GET, POST /api/scheduler/schedules: list all schedules or those of a workflow, or save a schedule."""
 
-    operations = {
-        "get": ApiOperation(
-            "List all schedules",
-            permission=ALLOW_ALL,
-            reply=ArrayOf(serializers.SCHEDULE_DOCUMENT),
-            query={"workflowName": str},
-        ),
-        "post": ApiOperation(
-            "Create or update a schedule",
-            permission=can_save_schedule,
-            reply=serializers.SCHEDULE_DOCUMENT,
-            body=serializers.SCHEDULE_DOCUMENT,
-            reports_findings=True,
-        ),
-    }
-
+    @ApiOperation(
+        "List all schedules",
+        permission=ALLOW_ALL,
+        reply=ArrayOf(serializers.SCHEDULE_DOCUMENT),
+        query={"workflowName": str},
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         workflow, rows = request.query.text("workflowName"), readable_schedules(request).order_by("name")
         return Json([wire_schedule(row) for row in (rows.filter(workflow_name=workflow) if workflow else rows)])
 
+    @ApiOperation(
+        "Create or update a schedule",
+        permission=can_save_schedule,
+        reply=serializers.SCHEDULE_DOCUMENT,
+        body=serializers.SCHEDULE_DOCUMENT,
+        reports_findings=True,
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
         reply = Json(wire_schedule(commands.save_schedule(parse_schedule(document), request.actor.name)))
@@ -123,16 +120,13 @@ class Schedules(ConductorView):
 class ScheduleSearch(ConductorView):
     """GET /api/scheduler/schedules/search: return a page of schedules, filtered by workflow, name and pause state."""
 
-    operations = {
-        "get": ApiOperation(
-            "Search schedules",
-            permission=ALLOW_ALL,
-            reply=serializers.SCHEDULE_PAGE,
-            query=PAGE_QUERY | {"workflowName": str, "scheduleName": str, "paused": bool},
-            rate=SEARCHES,
-        ),
-    }
-
+    @ApiOperation(
+        "Search schedules",
+        permission=ALLOW_ALL,
+        reply=serializers.SCHEDULE_PAGE,
+        query=PAGE_QUERY | {"workflowName": str, "scheduleName": str, "paused": bool},
+        rate=SEARCHES,
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         query, rows = request.query, readable_schedules(request)
         if workflow := query.text("workflowName"):
@@ -148,14 +142,11 @@ class ScheduleSearch(ConductorView):
 class ScheduleOne(ConductorView):
     """GET, DELETE /api/scheduler/schedules/{name}: get or delete a schedule."""
 
-    operations = {
-        "get": ApiOperation("Get a schedule", permission=can_view_schedule, reply=serializers.SCHEDULE_DOCUMENT),
-        "delete": ApiOperation("Delete a schedule", permission=can_delete_schedule, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Get a schedule", permission=can_view_schedule, reply=serializers.SCHEDULE_DOCUMENT)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(wire_schedule(find_schedule(name)))
 
+    @ApiOperation("Delete a schedule", permission=can_delete_schedule, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         commands.delete_schedule(name, request.actor.name)
         return EmptyOk()
@@ -164,23 +155,18 @@ class ScheduleOne(ConductorView):
 class SchedulePause(ConductorView):
     """GET, PUT /api/scheduler/schedules/{name}/pause: pause a schedule. Each SDK uses one of the two methods."""
 
-    operations = {
-        "get": ApiOperation(
-            "Pause a schedule with GET",
-            permission=can_update_schedule,
-            reply=EMPTY_REPLY,
-            query={"reason": str},
-            changes_state=True,
-        ),
-        "put": ApiOperation(
-            "Pause a schedule", permission=can_update_schedule, reply=EMPTY_REPLY, query={"reason": str}
-        ),
-    }
-
+    @ApiOperation(
+        "Pause a schedule with GET",
+        permission=can_update_schedule,
+        reply=EMPTY_REPLY,
+        query={"reason": str},
+        changes_state=True,
+    )
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         firing.pause_schedule(name, request.actor.name, request.query.text("reason"))
         return EmptyOk()
 
+    @ApiOperation("Pause a schedule", permission=can_update_schedule, reply=EMPTY_REPLY, query={"reason": str})
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
         return self.get(request, name)
 
@@ -188,17 +174,12 @@ class SchedulePause(ConductorView):
 class ScheduleResume(ConductorView):
     """GET, PUT /api/scheduler/schedules/{name}/resume: let it fire again, from now on."""
 
-    operations = {
-        "get": ApiOperation(
-            "Resume a schedule with GET", permission=can_update_schedule, reply=EMPTY_REPLY, changes_state=True
-        ),
-        "put": ApiOperation("Resume a schedule", permission=can_update_schedule, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Resume a schedule with GET", permission=can_update_schedule, reply=EMPTY_REPLY, changes_state=True)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         firing.resume_schedule(name, request.actor.name)
         return EmptyOk()
 
+    @ApiOperation("Resume a schedule", permission=can_update_schedule, reply=EMPTY_REPLY)
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
         return self.get(request, name)
 
@@ -206,10 +187,7 @@ class ScheduleResume(ConductorView):
 class SchedulesPause(ConductorView):
     """PUT /api/scheduler/bulk/pause: pause several schedules."""
 
-    operations = {
-        "put": ApiOperation("Pause several schedules", permission=can_update_schedules, reply=BULK, body=texts),
-    }
-
+    @ApiOperation("Pause several schedules", permission=can_update_schedules, reply=BULK, body=texts)
     def put(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             apply_to_each(
@@ -221,10 +199,7 @@ class SchedulesPause(ConductorView):
 class SchedulesResume(ConductorView):
     """PUT /api/scheduler/bulk/resume: resume several schedules."""
 
-    operations = {
-        "put": ApiOperation("Resume several schedules", permission=can_update_schedules, reply=BULK, body=texts),
-    }
-
+    @ApiOperation("Resume several schedules", permission=can_update_schedules, reply=BULK, body=texts)
     def put(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             apply_to_each(
@@ -249,13 +224,7 @@ def apply_to_each(names: list[str], command) -> dict[str, object]:
 class ScheduleTags(ObjectTags):
     """GET, PUT, DELETE /api/scheduler/schedules/{name}/tags: list, replace or remove tags."""
 
-    operations = {
-        "get": ApiOperation("List the tags of a schedule", permission=can_view_schedule, reply=ArrayOf(TAG)),
-        "put": ApiOperation(
-            "Set the tags of a schedule", permission=can_update_schedule, reply=EMPTY_REPLY, body=ArrayOf(TAG)
-        ),
-        "delete": ApiOperation("Remove tags from a schedule", permission=can_update_schedule, reply=EMPTY_REPLY),
-    }
+    operations = tag_operations("a schedule", can_view_schedule, can_update_schedule)
 
     find_tags = staticmethod(lambda name: find_schedule(name).tags)
     change_tags = staticmethod(commands.change_tags)
@@ -264,15 +233,12 @@ class ScheduleTags(ObjectTags):
 class SchedulesByTag(ConductorView):
     """GET /api/scheduler/schedules/tags: list the schedules with a tag, written `key` or `key:value`."""
 
-    operations = {
-        "get": ApiOperation(
-            "List schedules with a tag",
-            permission=ALLOW_ALL,
-            reply=ArrayOf(serializers.SCHEDULE_DOCUMENT),
-            query={"tag!": str},
-        ),
-    }
-
+    @ApiOperation(
+        "List schedules with a tag",
+        permission=ALLOW_ALL,
+        reply=ArrayOf(serializers.SCHEDULE_DOCUMENT),
+        query={"tag!": str},
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         key, colon, value = request.query.text("tag").partition(":")
         rows = readable_schedules(request).exclude(tags=[]).order_by("name")
@@ -298,21 +264,18 @@ DONE_REPLY = {"status": "done"}
 class NextFewSchedules(ConductorView):
     """GET /api/scheduler/nextFewSchedules: list the next times of a cron expression."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the next start times of a cron expression",
-            permission=ALLOW_ALL,
-            reply=ListOf(IntegerOf(64)),
-            query={
-                "cronExpression!": str,
-                "zoneId": str,
-                "limit": int,
-                "scheduleStartTime": int,
-                "scheduleEndTime": int,
-            },
-        ),
-    }
-
+    @ApiOperation(
+        "List the next start times of a cron expression",
+        permission=ALLOW_ALL,
+        reply=ListOf(IntegerOf(64)),
+        query={
+            "cronExpression!": str,
+            "zoneId": str,
+            "limit": int,
+            "scheduleStartTime": int,
+            "scheduleEndTime": int,
+        },
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
         times = commands.next_times(
@@ -333,12 +296,7 @@ def parse_time(query: QueryParameters, name: str) -> int | None:
 class ScheduleRun(ConductorView):
     """POST /api/scheduler/schedules/{name}/run: start the schedule's workflow now; its id."""
 
-    operations = {
-        "post": ApiOperation(
-            "Run a schedule now", permission=can_run_schedule, reply=PLAIN_TEXT, query={"reason": str}
-        ),
-    }
-
+    @ApiOperation("Run a schedule now", permission=can_run_schedule, reply=PLAIN_TEXT, query={"reason": str})
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
         return PlainText(commands.run_now(name, request.actor.name, request.query.text("reason")))
 
@@ -346,15 +304,12 @@ class ScheduleRun(ConductorView):
 class ScheduleBackfill(ConductorView):
     """POST /api/scheduler/schedules/{name}/backfill: execute the slots of a past period."""
 
-    operations = {
-        "post": ApiOperation(
-            "Start the runs that a schedule missed",
-            permission=can_run_schedule,
-            reply=serializers.BACKFILL,
-            query={"startTime!": int, "endTime": int, "reason": str},
-        ),
-    }
-
+    @ApiOperation(
+        "Start the runs that a schedule missed",
+        permission=can_run_schedule,
+        reply=serializers.BACKFILL,
+        query={"startTime!": int, "endTime": int, "reason": str},
+    )
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
         query = request.query
         first, last = query.integer("startTime", -1, bits=64), query.integer("endTime", clock.now(), bits=64)
@@ -367,16 +322,13 @@ class ScheduleBackfill(ConductorView):
 class ExecutionSearch(ConductorView):
     """GET /api/scheduler/search/executions: return a page of schedule executions."""
 
-    operations = {
-        "get": ApiOperation(
-            "Search the starts of schedules",
-            permission=ALLOW_ALL,
-            reply=serializers.EXECUTION_PAGE,
-            query=PAGE_QUERY | {"query": str},
-            rate=SEARCHES,
-        ),
-    }
-
+    @ApiOperation(
+        "Search the starts of schedules",
+        permission=ALLOW_ALL,
+        reply=serializers.EXECUTION_PAGE,
+        query=PAGE_QUERY | {"query": str},
+        rate=SEARCHES,
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
         rows = visible(find_executions(query.text("query")))
@@ -387,15 +339,12 @@ class ExecutionSearch(ConductorView):
 class SchedulerPause(ConductorView):
     """GET, POST /api/scheduler/admin/pause: let no schedule fire."""
 
-    operations = {
-        "get": ApiOperation("Pause all schedules", ADMINISTRATORS_ONLY, reply=MapOf(read_text), changes_state=True),
-        "post": ApiOperation("Pause all schedules with POST", permission=ADMINISTRATORS_ONLY, reply=MapOf(read_text)),
-    }
-
+    @ApiOperation("Pause all schedules", ADMINISTRATORS_ONLY, reply=MapOf(read_text), changes_state=True)
     def get(self, request: ConductorRequest) -> HttpResponse:
         firing.pause_all(request.actor.name)
         return Json(DONE_REPLY)
 
+    @ApiOperation("Pause all schedules with POST", permission=ADMINISTRATORS_ONLY, reply=MapOf(read_text))
     def post(self, request: ConductorRequest) -> HttpResponse:
         return self.get(request)
 
@@ -403,15 +352,12 @@ class SchedulerPause(ConductorView):
 class SchedulerResume(ConductorView):
     """GET, POST /api/scheduler/admin/resume: let schedules fire again."""
 
-    operations = {
-        "get": ApiOperation("Resume all schedules", ADMINISTRATORS_ONLY, reply=MapOf(read_text), changes_state=True),
-        "post": ApiOperation("Resume all schedules with POST", permission=ADMINISTRATORS_ONLY, reply=MapOf(read_text)),
-    }
-
+    @ApiOperation("Resume all schedules", ADMINISTRATORS_ONLY, reply=MapOf(read_text), changes_state=True)
     def get(self, request: ConductorRequest) -> HttpResponse:
         firing.resume_all(request.actor.name)
         return Json(DONE_REPLY)
 
+    @ApiOperation("Resume all schedules with POST", permission=ADMINISTRATORS_ONLY, reply=MapOf(read_text))
     def post(self, request: ConductorRequest) -> HttpResponse:
         return self.get(request)
 
@@ -419,15 +365,12 @@ class SchedulerResume(ConductorView):
 class SchedulerRequeue(ConductorView):
     """GET /api/scheduler/admin/requeue: compute the next slot of schedules that have lost it."""
 
-    operations = {
-        "get": ApiOperation(
-            "Repair schedules without a next start time",
-            permission=ADMINISTRATORS_ONLY,
-            reply=serializers.REPAIR,
-            changes_state=True,
-        ),
-    }
-
+    @ApiOperation(
+        "Repair schedules without a next start time",
+        permission=ADMINISTRATORS_ONLY,
+        reply=serializers.REPAIR,
+        changes_state=True,
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         number, names = firing.repair_schedules(request.actor.name)
         return Json({"recordIds.size": number, "sampleIds": names})

@@ -25,8 +25,7 @@ TARGET = re.compile(r"\bmake ([a-z][\w-]*)")
 class Greeting(ConductorView):
     """GET /api/greeting: an endpoint that follows the recipe."""
 
-    operations = {"get": ApiOperation("Greet", permission=ALLOW_ALL, reply=PLAIN_TEXT)}
-
+    @ApiOperation("Greet", permission=ALLOW_ALL, reply=PLAIN_TEXT)
     def get(self, request):
         return PlainText("hello")
 
@@ -34,8 +33,7 @@ class Greeting(ConductorView):
 class ForAdministrators(ConductorView):
     """GET /api/for-administrators: an endpoint whose operation declares no permission."""
 
-    operations = {"get": ApiOperation("Keep a secret", reply=PLAIN_TEXT)}
-
+    @ApiOperation("Keep a secret", reply=PLAIN_TEXT)
     def get(self, request):
         return PlainText("secret")
 

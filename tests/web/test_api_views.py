@@ -27,8 +27,7 @@ DOCUMENT = {"a": [1, "é", None], "big": 2**80}
 
 
 class Rendered(ConductorView):
-    operations = {"get": ApiOperation("", permission=ALLOW_ALL)}
-
+    @ApiOperation("", permission=ALLOW_ALL)
     def get(self, request):
         return Json(DOCUMENT)
 

@@ -47,20 +47,17 @@ can_view_application_of_key = requires(READ, APPLICATION, application_of_key)
 class Applications(ConductorView):
     """GET, POST /api/applications: list all applications, or create one."""
 
-    operations = {
-        "get": ApiOperation("List all applications", permission=ALLOW_ALL, reply=ArrayOf(serializers.APPLICATION)),
-        "post": ApiOperation(
-            "Create an application",
-            permission=can_create_application,
-            reply=serializers.APPLICATION,
-            body=serializers.NEW_APPLICATION,
-        ),
-    }
-
+    @ApiOperation("List all applications", permission=ALLOW_ALL, reply=ArrayOf(serializers.APPLICATION))
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = visible(Application.objects.order_by("name", "id"))
         return Json([application_document(row) for row in rows])
 
+    @ApiOperation(
+        "Create an application",
+        permission=can_create_application,
+        reply=serializers.APPLICATION,
+        body=serializers.NEW_APPLICATION,
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         made = applications.create_application(read_text(request_body.read_object(request), "name"), request.actor.name)
         request.created_targets = [(APPLICATION, made.id)]
@@ -70,24 +67,21 @@ class Applications(ConductorView):
 class ApplicationOne(ConductorView):
     """GET, PUT, DELETE /api/applications/{id}: get, rename or delete an application."""
 
-    operations = {
-        "get": ApiOperation("Get an application", permission=can_view_application, reply=serializers.APPLICATION),
-        "put": ApiOperation(
-            "Rename an application",
-            permission=can_update_application,
-            reply=serializers.APPLICATION,
-            body=serializers.NEW_APPLICATION,
-        ),
-        "delete": ApiOperation("Delete an application", permission=can_delete_application, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Get an application", permission=can_view_application, reply=serializers.APPLICATION)
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         return Json(application_document(applications.find_application(id)))
 
+    @ApiOperation(
+        "Rename an application",
+        permission=can_update_application,
+        reply=serializers.APPLICATION,
+        body=serializers.NEW_APPLICATION,
+    )
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         name = read_text(request_body.read_object(request), "name")
         return Json(application_document(applications.rename_application(id, name, request.actor.name)))
 
+    @ApiOperation("Delete an application", permission=can_delete_application, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         applications.delete_application(id, request.actor.name)
         return EmptyOk()
@@ -96,14 +90,9 @@ class ApplicationOne(ConductorView):
 class ApplicationOfKey(ConductorView):
     """GET /api/applications/key/{accessKeyId}: get the application of an access key."""
 
-    operations = {
-        "get": ApiOperation(
-            "Get the application of an access key",
-            permission=can_view_application_of_key,
-            reply=serializers.APPLICATION,
-        ),
-    }
-
+    @ApiOperation(
+        "Get the application of an access key", permission=can_view_application_of_key, reply=serializers.APPLICATION
+    )
     def get(self, request: ConductorRequest, key_id: str) -> HttpResponse:
         key = AccessKey.objects.select_related("application").filter(pk=key_id).first()
         if key is None:
@@ -114,21 +103,16 @@ class ApplicationOfKey(ConductorView):
 class AccessKeys(ConductorView):
     """GET, POST /api/applications/{id}/accessKeys: list the access keys of an application, or create one."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the access keys of an application",
-            permission=can_view_application,
-            reply=ArrayOf(serializers.ACCESS_KEY),
-        ),
-        "post": ApiOperation(
-            "Create an access key and its secret", permission=can_update_application, reply=serializers.CREATED_KEY
-        ),
-    }
-
+    @ApiOperation(
+        "List the access keys of an application", permission=can_view_application, reply=ArrayOf(serializers.ACCESS_KEY)
+    )
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         keys = applications.find_application(id).keys.order_by("created_at", "id")
         return Json([access_key_document(key) for key in keys])
 
+    @ApiOperation(
+        "Create an access key and its secret", permission=can_update_application, reply=serializers.CREATED_KEY
+    )
     def post(self, request: ConductorRequest, id: str) -> HttpResponse:
         key_id, secret = applications.create_key(id, request.actor.name)
         return Json({"id": key_id, "secret": secret})
@@ -137,10 +121,7 @@ class AccessKeys(ConductorView):
 class AccessKeyOne(ConductorView):
     """DELETE /api/applications/{applicationId}/accessKeys/{keyId}: delete a key."""
 
-    operations = {
-        "delete": ApiOperation("Delete an access key", permission=can_update_application, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Delete an access key", permission=can_update_application, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, id: str, key_id: str) -> HttpResponse:
         applications.delete_key(id, key_id, request.actor.name)
         return EmptyOk()
@@ -149,12 +130,7 @@ class AccessKeyOne(ConductorView):
 class AccessKeyStatus(ConductorView):
     """POST /api/applications/{applicationId}/accessKeys/{keyId}/status: enable or disable an access key."""
 
-    operations = {
-        "post": ApiOperation(
-            "Enable or disable an access key", permission=can_update_application, reply=serializers.ACCESS_KEY
-        ),
-    }
-
+    @ApiOperation("Enable or disable an access key", permission=can_update_application, reply=serializers.ACCESS_KEY)
     def post(self, request: ConductorRequest, id: str, key_id: str) -> HttpResponse:
         return Json(access_key_document(applications.toggle_key(id, key_id, request.actor.name)))
 
@@ -162,15 +138,12 @@ class AccessKeyStatus(ConductorView):
 class ApplicationRole(ConductorView):
     """POST, DELETE /api/applications/{applicationId}/roles/{role}: assign or remove a role."""
 
-    operations = {
-        "post": ApiOperation("Assign a role to an application", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
-        "delete": ApiOperation("Remove a role from an application", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Assign a role to an application", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
     def post(self, request: ConductorRequest, id: str, role: str) -> HttpResponse:
         applications.add_role(id, role, request.actor.name)
         return EmptyOk()
 
+    @ApiOperation("Remove a role from an application", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, id: str, role: str) -> HttpResponse:
         applications.remove_role(id, role, request.actor.name)
         return EmptyOk()
@@ -179,21 +152,18 @@ class ApplicationRole(ConductorView):
 class Authorizations(ConductorView):
     """POST, DELETE /api/auth/authorization: grant or revoke permissions for a target."""
 
-    operations = {
-        "post": ApiOperation(
-            "Grant permissions for a target",
-            permission=ADMINISTRATORS_ONLY,
-            reply=EMPTY_REPLY,
-            body=serializers.AUTHORIZATION,
-        ),
-        "delete": ApiOperation("Revoke permissions for a target", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation(
+        "Grant permissions for a target",
+        permission=ADMINISTRATORS_ONLY,
+        reply=EMPTY_REPLY,
+        body=serializers.AUTHORIZATION,
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         subject, target_type, target_id, accesses, to = parse_authorization(request_body.read_object(request))
         users.grant(subject, target_type, target_id, accesses, to, request.actor.name)
         return EmptyOk()
 
+    @ApiOperation("Revoke permissions for a target", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest) -> HttpResponse:
         subject, target_type, target_id, accesses, to = parse_authorization(request_body.read_object(request))
         users.revoke(subject, target_type, target_id, accesses, to, request.actor.name)
@@ -214,14 +184,11 @@ def parse_authorization(document: dict) -> tuple[Subject, str, str, list[str], s
 class TargetPermissions(ConductorView):
     """GET /api/auth/authorization/{type}/{id}: list the subjects with access to a target, and its creator."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the permissions that are granted for a target",
-            permission=can_view_users,
-            reply=ArraysByKey(serializers.REFERENCE),
-        ),
-    }
-
+    @ApiOperation(
+        "List the permissions that are granted for a target",
+        permission=can_view_users,
+        reply=ArraysByKey(serializers.REFERENCE),
+    )
     def get(self, request: ConductorRequest, kind: str, id: str) -> HttpResponse:
         target_type, target_id = serializers.read_target({"type": kind, "id": id})
         rows = Grant.objects.filter(target_type=target_type, target_id=target_id)
@@ -238,16 +205,11 @@ def all_roles():
 class RoleList(ConductorView):
     """GET, POST /api/roles: list all roles, or create one."""
 
-    operations = {
-        "get": ApiOperation("List all roles", permission=ALLOW_ALL, reply=ArrayOf(serializers.ROLE)),
-        "post": ApiOperation(
-            "Create a role", permission=ADMINISTRATORS_ONLY, reply=serializers.ROLE, body=serializers.NEW_ROLE
-        ),
-    }
-
+    @ApiOperation("List all roles", permission=ALLOW_ALL, reply=ArrayOf(serializers.ROLE))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([serializers.role_document(row) for row in all_roles()])
 
+    @ApiOperation("Create a role", permission=ADMINISTRATORS_ONLY, reply=serializers.ROLE, body=serializers.NEW_ROLE)
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
         name = serializers.read_text(document, "name")
@@ -258,10 +220,7 @@ class RoleList(ConductorView):
 class SystemRoles(ConductorView):
     """GET /api/roles/system: get the built-in roles by name."""
 
-    operations = {
-        "get": ApiOperation("List the built-in roles", permission=ALLOW_ALL, reply=MapOf(ObjectOf(serializers.ROLE))),
-    }
-
+    @ApiOperation("List the built-in roles", permission=ALLOW_ALL, reply=MapOf(ObjectOf(serializers.ROLE)))
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = all_roles().filter(profile__role__in=SYSTEM_ROLES)
         return Json({row.profile.role: serializers.role_document(row) for row in rows})
@@ -270,10 +229,7 @@ class SystemRoles(ConductorView):
 class CustomRoles(ConductorView):
     """GET /api/roles/custom: list the custom roles."""
 
-    operations = {
-        "get": ApiOperation("List the custom roles", permission=ALLOW_ALL, reply=ArrayOf(serializers.ROLE)),
-    }
-
+    @ApiOperation("List the custom roles", permission=ALLOW_ALL, reply=ArrayOf(serializers.ROLE))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([serializers.role_document(row) for row in all_roles().exclude(profile__role__in=SYSTEM_ROLES)])
 
@@ -281,14 +237,9 @@ class CustomRoles(ConductorView):
 class AvailablePermissions(ConductorView):
     """GET /api/roles/permissions: list the permissions that a role can have."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the permissions that a role can contain",
-            permission=ALLOW_ALL,
-            reply=MapOf(MapOf(fields.read_text)),
-        ),
-    }
-
+    @ApiOperation(
+        "List the permissions that a role can contain", permission=ALLOW_ALL, reply=MapOf(MapOf(fields.read_text))
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json({
             name: {"name": name, "access": access, "target": target} for name, (access, target) in RIGHT_BY_NAME.items()
@@ -298,22 +249,17 @@ class AvailablePermissions(ConductorView):
 class RoleOne(ConductorView):
     """GET, PUT, DELETE /api/roles/{name}: get, update or delete a role."""
 
-    operations = {
-        "get": ApiOperation("Get a role", permission=ALLOW_ALL, reply=serializers.ROLE),
-        "put": ApiOperation(
-            "Update a role", permission=ADMINISTRATORS_ONLY, reply=serializers.ROLE, body=serializers.NEW_ROLE
-        ),
-        "delete": ApiOperation("Delete a role", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Get a role", permission=ALLOW_ALL, reply=serializers.ROLE)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(serializers.role_document(role_group(name)))
 
+    @ApiOperation("Update a role", permission=ADMINISTRATORS_ONLY, reply=serializers.ROLE, body=serializers.NEW_ROLE)
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
         permissions = serializers.read_texts(request_body.read_object(request), "permissions") or []
         users.update_role(name, permissions, request.actor.name)
         return Json(serializers.role_document(role_group(name)))
 
+    @ApiOperation("Delete a role", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         users.delete_role(name, request.actor.name)
         return EmptyOk()
@@ -322,12 +268,9 @@ class RoleOne(ConductorView):
 class Tokens(ConductorView):
     """POST /api/token: create an access token for the key and secret of an application."""
 
-    operations = {
-        "post": ApiOperation("Create an access token for a key", reply=serializers.TOKEN, body=serializers.CREDENTIALS),
-    }
-
     needs_login = False
 
+    @ApiOperation("Create an access token for a key", reply=serializers.TOKEN, body=serializers.CREDENTIALS)
     def post(self, request: ConductorRequest) -> HttpResponse:
         if conf.api_access == "open":
             # Clients take this status for a server without authentication and continue without a token.
@@ -352,10 +295,7 @@ def parse_credentials(document: dict) -> tuple[str, str]:
 class TokenUser(ConductorView):
     """GET /api/token/userInfo: get the user of the token, with roles and groups."""
 
-    operations = {
-        "get": ApiOperation("Get the user of the access token", permission=ALLOW_ALL, reply=serializers.USER),
-    }
-
+    @ApiOperation("Get the user of the access token", permission=ALLOW_ALL, reply=serializers.USER)
     def get(self, request: ConductorRequest) -> HttpResponse:
         actor = request.actor
         if actor.user_id is None:

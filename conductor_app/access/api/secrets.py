@@ -6,10 +6,9 @@ from django.http import HttpResponse
 
 from ...core.document.fields import MapOf, OrNull, read_boolean, read_text, texts
 from ...core.errors import Forbidden
-from ...definitions.api.tags import ObjectTags
+from ...definitions.api.tags import ObjectTags, tag_operations
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, EmptyOk, Json, PlainText
 from ...web.api.permissions import ALLOW_ALL, RequiresDefinitionAccess, requires
 from ...web.api.view import ConductorRequest, ConductorView
@@ -38,14 +37,11 @@ FALSE_READS_AS_TRUE = ("node", "undici")
 class Secrets(ConductorView):
     """GET, POST /api/secrets: list the names of all secrets. Each SDK uses one of the two methods."""
 
-    operations = {
-        "get": ApiOperation("List the names of secrets", permission=ALLOW_ALL, reply=texts),
-        "post": ApiOperation("List the names of secrets with POST", permission=ALLOW_ALL, reply=texts),
-    }
-
+    @ApiOperation("List the names of secrets", permission=ALLOW_ALL, reply=texts)
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([name for name in secrets.secret_names() if request.actor.permissions.allows(READ, SECRET, name)])
 
+    @ApiOperation("List the names of secrets with POST", permission=ALLOW_ALL, reply=texts)
     def post(self, request: ConductorRequest) -> HttpResponse:
         return self.get(request)
 
@@ -53,12 +49,7 @@ class Secrets(ConductorView):
 class SecretsInDetail(ConductorView):
     """GET /api/secrets/v2: list the names and timestamps of the stored secrets."""
 
-    operations = {
-        "get": ApiOperation(
-            "List secrets with their timestamps", permission=ALLOW_ALL, reply=ArrayOf(serializers.SECRET)
-        ),
-    }
-
+    @ApiOperation("List secrets with their timestamps", permission=ALLOW_ALL, reply=ArrayOf(serializers.SECRET))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([wire_secret(row) for row in visible(list_secrets())])
 
@@ -66,12 +57,7 @@ class SecretsInDetail(ConductorView):
 class SecretsWithTags(ConductorView):
     """GET /api/secrets-v2: list the names and tags of the stored secrets."""
 
-    operations = {
-        "get": ApiOperation(
-            "List secrets with their tags", permission=ALLOW_ALL, reply=ArrayOf(serializers.SECRET_WITH_TAGS)
-        ),
-    }
-
+    @ApiOperation("List secrets with their tags", permission=ALLOW_ALL, reply=ArrayOf(serializers.SECRET_WITH_TAGS))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([wire_secret_with_tags(row) for row in visible(list_secrets())])
 
@@ -84,14 +70,7 @@ def list_secrets():
 class SecretOne(ConductorView):
     """GET, PUT, DELETE /api/secrets/{key}: get, set or delete a secret."""
 
-    operations = {
-        "get": ApiOperation("Get a secret", permission=can_view_secret, reply=PLAIN_TEXT),
-        "put": ApiOperation(
-            "Create or update a secret", permission=can_save_secret, reply=EMPTY_REPLY, body=PLAIN_TEXT
-        ),
-        "delete": ApiOperation("Delete a secret", permission=can_delete_secret, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Get a secret", permission=can_view_secret, reply=PLAIN_TEXT)
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
         if request.actor.is_person:
             raise Forbidden(
@@ -101,10 +80,12 @@ class SecretOne(ConductorView):
             )
         return PlainText(secrets.read_secret(key, request.actor.name))
 
+    @ApiOperation("Create or update a secret", permission=can_save_secret, reply=EMPTY_REPLY, body=PLAIN_TEXT)
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
         secrets.put_secret(key, decode_text(request_body.read_text(request)), request.actor.name)
         return EmptyOk()
 
+    @ApiOperation("Delete a secret", permission=can_delete_secret, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
         secrets.delete_secret(key, request.actor.name)
         return EmptyOk()
@@ -113,10 +94,7 @@ class SecretOne(ConductorView):
 class SecretExists(ConductorView):
     """GET /api/secrets/{key}/exists: return whether a secret exists."""
 
-    operations = {
-        "get": ApiOperation("Check whether a secret exists", permission=can_view_secret, reply=OrNull(read_boolean)),
-    }
-
+    @ApiOperation("Check whether a secret exists", permission=can_view_secret, reply=OrNull(read_boolean))
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
         exists = secrets.secret_exists(key)
         agent = request.META.get("HTTP_USER_AGENT", "").lower()
@@ -126,13 +104,7 @@ class SecretExists(ConductorView):
 class SecretTags(ObjectTags):
     """GET, PUT, DELETE /api/secrets/{key}/tags: list, replace or remove tags."""
 
-    operations = {
-        "get": ApiOperation("List the tags of a secret", permission=can_view_secret, reply=ArrayOf(TAG)),
-        "put": ApiOperation(
-            "Set the tags of a secret", permission=can_update_secret, reply=EMPTY_REPLY, body=ArrayOf(TAG)
-        ),
-        "delete": ApiOperation("Remove tags from a secret", permission=can_update_secret, reply=EMPTY_REPLY),
-    }
+    operations = tag_operations("a secret", can_view_secret, can_update_secret)
 
     find_tags = staticmethod(partial(secrets.tags_of, Secret))
     change_tags = staticmethod(partial(secrets.change_tags, Secret))
@@ -141,12 +113,7 @@ class SecretTags(ObjectTags):
 class SecretCaches(ConductorView):
     """GET /api/secrets/clearLocalCache, /api/secrets/clearRedisCache: clear the cache of secrets; there is one."""
 
-    operations = {
-        "get": ApiOperation(
-            "Clear the cache of secrets", permission=ALLOW_ALL, reply=MapOf(read_text), changes_state=True
-        ),
-    }
-
+    @ApiOperation("Clear the cache of secrets", permission=ALLOW_ALL, reply=MapOf(read_text), changes_state=True)
     def get(self, request: ConductorRequest) -> HttpResponse:
         clear_secret_cache()
         return Json({"status": "done"})
@@ -155,10 +122,7 @@ class SecretCaches(ConductorView):
 class EnvironmentVariables(ConductorView):
     """GET /api/environment: list all variables with their values."""
 
-    operations = {
-        "get": ApiOperation("List environment variables", permission=ALLOW_ALL, reply=ArrayOf(serializers.VARIABLE)),
-    }
-
+    @ApiOperation("List environment variables", permission=ALLOW_ALL, reply=ArrayOf(serializers.VARIABLE))
     def get(self, request: ConductorRequest) -> HttpResponse:
         variables = (
             (name, value) for name, value in secrets.list_variables().items() if can_read_variable(request, name)
@@ -176,23 +140,20 @@ class EnvironmentVariable(ConductorView):
     The value of an unknown variable is empty.
     """
 
-    operations = {
-        "get": ApiOperation("Get an environment variable", permission=can_view_variable, reply=PLAIN_TEXT),
-        "put": ApiOperation(
-            "Create or update an environment variable", permission=can_save_variable, reply=EMPTY_REPLY, body=PLAIN_TEXT
-        ),
-        "delete": ApiOperation(
-            "Delete an environment variable; replies with its value", permission=can_delete_variable, reply=PLAIN_TEXT
-        ),
-    }
-
+    @ApiOperation("Get an environment variable", permission=can_view_variable, reply=PLAIN_TEXT)
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
         return PlainText(secrets.list_variables().get(key, ""))
 
+    @ApiOperation(
+        "Create or update an environment variable", permission=can_save_variable, reply=EMPTY_REPLY, body=PLAIN_TEXT
+    )
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
         secrets.put_variable(key, decode_text(request_body.read_text(request)), request.actor.name)
         return EmptyOk()
 
+    @ApiOperation(
+        "Delete an environment variable; replies with its value", permission=can_delete_variable, reply=PLAIN_TEXT
+    )
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
         value = secrets.list_variables().get(key, "") if can_read_variable(request, key) else ""
         secrets.delete_variable(key, request.actor.name)
@@ -202,20 +163,7 @@ class EnvironmentVariable(ConductorView):
 class EnvironmentTags(ObjectTags):
     """GET, PUT, DELETE /api/environment/{key}/tags: list, replace or remove tags."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the tags of an environment variable", permission=can_view_variable, reply=ArrayOf(TAG)
-        ),
-        "put": ApiOperation(
-            "Set the tags of an environment variable",
-            permission=can_update_variable,
-            reply=EMPTY_REPLY,
-            body=ArrayOf(TAG),
-        ),
-        "delete": ApiOperation(
-            "Remove tags from an environment variable", permission=can_update_variable, reply=EMPTY_REPLY
-        ),
-    }
+    operations = tag_operations("an environment variable", can_view_variable, can_update_variable)
 
     find_tags = staticmethod(partial(secrets.tags_of, Variable))
     change_tags = staticmethod(partial(secrets.change_tags, Variable))

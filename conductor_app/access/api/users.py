@@ -19,12 +19,7 @@ from . import serializers
 class Users(ConductorView):
     """GET /api/users: list all users, with those of applications if requested."""
 
-    operations = {
-        "get": ApiOperation(
-            "List all users", permission=can_view_users, reply=ArrayOf(serializers.USER), query={"apps": bool}
-        ),
-    }
-
+    @ApiOperation("List all users", permission=can_view_users, reply=ArrayOf(serializers.USER), query={"apps": bool})
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = User.objects.order_by("username")
         if not request.query.flag("apps", False):
@@ -35,17 +30,13 @@ class Users(ConductorView):
 class UserOne(ConductorView):
     """GET, PUT, DELETE /api/users/{id}: get, save or delete a user. PUT creates a user who does not exist."""
 
-    operations = {
-        "get": ApiOperation("Get a user", permission=can_view_users, reply=serializers.USER),
-        "put": ApiOperation(
-            "Create or update a user", permission=ADMINISTRATORS_ONLY, reply=serializers.USER, body=serializers.NEW_USER
-        ),
-        "delete": ApiOperation("Delete a user", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Get a user", permission=can_view_users, reply=serializers.USER)
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         return Json(user_response(find_user(id)))
 
+    @ApiOperation(
+        "Create or update a user", permission=ADMINISTRATORS_ONLY, reply=serializers.USER, body=serializers.NEW_USER
+    )
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         document = request_body.read_object(request)
         settings = users.UserSettings(
@@ -56,6 +47,7 @@ class UserOne(ConductorView):
         )
         return Json(user_response(users.upsert_user(id, settings, request.actor.name)))
 
+    @ApiOperation("Delete a user", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         users.delete_user(id, request.actor.name)
         return EmptyOk()
@@ -64,10 +56,7 @@ class UserOne(ConductorView):
 class UserPermissions(ConductorView):
     """GET /api/users/{userId}/permissions: list the accesses that are granted to a user directly or by a group."""
 
-    operations = {
-        "get": ApiOperation("List the permissions of a user", permission=can_view_users, reply=serializers.GRANTED),
-    }
-
+    @ApiOperation("List the permissions of a user", permission=can_view_users, reply=serializers.GRANTED)
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         user = find_user(id)
         grants = Grant.objects.filter(user=user) | Grant.objects.filter(group__in=dict(effective_groups(user.pk)))
@@ -77,15 +66,12 @@ class UserPermissions(ConductorView):
 class PermissionCheck(ConductorView):
     """GET /api/users/{userId}/checkPermissions: return the accesses of a user to one target, from all sources."""
 
-    operations = {
-        "get": ApiOperation(
-            "Check the permissions of a user for a target",
-            permission=can_view_users,
-            reply=MapOf(read_boolean),
-            query={"type!": str, "id!": str},
-        ),
-    }
-
+    @ApiOperation(
+        "Check the permissions of a user for a target",
+        permission=can_view_users,
+        reply=MapOf(read_boolean),
+        query={"type!": str, "id!": str},
+    )
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         target = {name: request.query.required(name) for name in ("type", "id")}
         kind, name = serializers.read_target(target)
@@ -101,10 +87,7 @@ def user_response(user: User) -> dict:
 class Groups(ConductorView):
     """GET /api/groups: list all groups."""
 
-    operations = {
-        "get": ApiOperation("List all groups", permission=can_view_users, reply=ArrayOf(serializers.GROUP)),
-    }
-
+    @ApiOperation("List all groups", permission=can_view_users, reply=ArrayOf(serializers.GROUP))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             [serializers.group_document(row) for row in list_groups().select_related("profile").order_by("name")]
@@ -114,20 +97,13 @@ class Groups(ConductorView):
 class GroupOne(ConductorView):
     """GET, PUT, DELETE /api/groups/{id}: get, save or delete a group. PUT creates a group that does not exist."""
 
-    operations = {
-        "get": ApiOperation("Get a group", permission=can_view_users, reply=serializers.GROUP),
-        "put": ApiOperation(
-            "Create or update a group",
-            permission=ADMINISTRATORS_ONLY,
-            reply=serializers.GROUP,
-            body=serializers.NEW_GROUP,
-        ),
-        "delete": ApiOperation("Delete a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Get a group", permission=can_view_users, reply=serializers.GROUP)
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         return Json(serializers.group_document(find_group(id)))
 
+    @ApiOperation(
+        "Create or update a group", permission=ADMINISTRATORS_ONLY, reply=serializers.GROUP, body=serializers.NEW_GROUP
+    )
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         document = request_body.read_object(request)
         settings = users.GroupSettings(
@@ -139,6 +115,7 @@ class GroupOne(ConductorView):
         users.upsert_group(id, settings, request.actor.name)
         return Json(serializers.group_document(find_group(id)))
 
+    @ApiOperation("Delete a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         users.delete_group(id, request.actor.name)
         return EmptyOk()
@@ -147,10 +124,7 @@ class GroupOne(ConductorView):
 class GroupPermissions(ConductorView):
     """GET /api/groups/{groupId}/permissions: list the accesses that are granted to a group."""
 
-    operations = {
-        "get": ApiOperation("List the permissions of a group", permission=can_view_users, reply=serializers.GRANTED),
-    }
-
+    @ApiOperation("List the permissions of a group", permission=can_view_users, reply=serializers.GRANTED)
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         grants = Grant.objects.filter(group=find_group(id))
         return Json(serializers.granted_access_document(grants.values_list("target_type", "target_id", "access")))
@@ -159,20 +133,17 @@ class GroupPermissions(ConductorView):
 class GroupUsers(ConductorView):
     """GET, POST, DELETE /api/groups/{groupId}/users: list, add or remove members of a group."""
 
-    operations = {
-        "get": ApiOperation("List the users in a group", permission=can_view_users, reply=ArrayOf(serializers.USER)),
-        "post": ApiOperation("Add users to a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=texts),
-        "delete": ApiOperation("Remove users from a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("List the users in a group", permission=can_view_users, reply=ArrayOf(serializers.USER))
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         members = serializers.prefetch_groups(User.objects.filter(groups=find_group(id)).order_by("username"))
         return Json([serializers.user_document(row) for row in members])
 
+    @ApiOperation("Add users to a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=texts)
     def post(self, request: ConductorRequest, id: str) -> HttpResponse:
         users.add_users(id, serializers.read_text_list(request_body.read_json(request), "users"), request.actor.name)
         return EmptyOk()
 
+    @ApiOperation("Remove users from a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         users.remove_users(id, serializers.read_text_list(request_body.read_json(request), "users"), request.actor.name)
         return EmptyOk()
@@ -181,15 +152,12 @@ class GroupUsers(ConductorView):
 class GroupUser(ConductorView):
     """POST, DELETE /api/groups/{groupId}/users/{userId}: add or remove a member."""
 
-    operations = {
-        "post": ApiOperation("Add a user to a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
-        "delete": ApiOperation("Remove a user from a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Add a user to a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
     def post(self, request: ConductorRequest, id: str, user_id: str) -> HttpResponse:
         users.add_users(id, [user_id], request.actor.name)
         return EmptyOk()
 
+    @ApiOperation("Remove a user from a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, id: str, user_id: str) -> HttpResponse:
         users.remove_users(id, [user_id], request.actor.name)
         return EmptyOk()

@@ -11,10 +11,9 @@ from ...access.visibility import visible
 from ...core.ai import CATEGORIES, INTEGRATION_KINDS
 from ...core.document.fields import IntegerOf, MapOf, texts
 from ...core.errors import Invalid
-from ...definitions.api.tags import ObjectTags
+from ...definitions.api.tags import ObjectTags, tag_operations
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json
 from ...web.api.permissions import ALLOW_ALL, RequiresAccess, RequiresDefinitionAccess, requires
 from ...web.api.requests import read_request
@@ -68,10 +67,7 @@ REMOVABLE_FIELDS = ("maxTokens", "inputPrice", "outputPrice")
 class Providers(ConductorView):
     """GET /api/integrations/provider: list the integrations."""
 
-    operations = {
-        "get": ApiOperation("List integrations", permission=ALLOW_ALL, reply=ArrayOf(INTEGRATION), query=LIST_QUERY),
-    }
-
+    @ApiOperation("List integrations", permission=ALLOW_ALL, reply=ArrayOf(INTEGRATION), query=LIST_QUERY)
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = list(readable_integrations(request))
         counts = count_models(row.name for row in rows)
@@ -127,26 +123,20 @@ def readable_integrations(request: ConductorRequest) -> QuerySet[Integration]:
 class IntegrationOne(ConductorView):
     """GET, POST, DELETE /api/integrations/provider/{name}: get, save or delete an integration."""
 
-    operations = {
-        "get": ApiOperation("Get an integration", permission=can_view_integration, reply=INTEGRATION),
-        "post": ApiOperation(
-            "Create or update an integration",
-            permission=can_save_integration,
-            reply=EMPTY_REPLY,
-            body=INTEGRATION_UPDATE,
-        ),
-        "delete": ApiOperation("Delete an integration", permission=can_delete_integration, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Get an integration", permission=can_view_integration, reply=INTEGRATION)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         row = engine.find_integration(name)
         return Json(integration_document(row, models_of([name]).get(name, [])))
 
+    @ApiOperation(
+        "Create or update an integration", permission=can_save_integration, reply=EMPTY_REPLY, body=INTEGRATION_UPDATE
+    )
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
         document = read_request(request_body.read_object(request), INTEGRATION_UPDATE, "integration")
         engine.save_integration(name, document, request.actor.name)
         return EmptyOk()
 
+    @ApiOperation("Delete an integration", permission=can_delete_integration, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         engine.delete_integration(name, request.actor.name)
         return EmptyOk()
@@ -155,13 +145,7 @@ class IntegrationOne(ConductorView):
 class IntegrationTags(ObjectTags):
     """GET, PUT, DELETE /api/integrations/provider/{name}/tags: list, set or remove tags."""
 
-    operations = {
-        "get": ApiOperation("List the tags of an integration", permission=can_view_integration, reply=ArrayOf(TAG)),
-        "put": ApiOperation(
-            "Set the tags of an integration", permission=can_update_integration, reply=EMPTY_REPLY, body=ArrayOf(TAG)
-        ),
-        "delete": ApiOperation("Remove tags from an integration", permission=can_update_integration, reply=EMPTY_REPLY),
-    }
+    operations = tag_operations("an integration", can_view_integration, can_update_integration)
 
     find_tags = staticmethod(lambda name: engine.find_integration(name).tags)
     change_tags = staticmethod(engine.change_integration_tags)
@@ -170,14 +154,11 @@ class IntegrationTags(ObjectTags):
 class IntegrationTokens(ConductorView):
     """GET /api/integrations/provider/{name}/metrics: get the number of tokens that each model has used."""
 
-    operations = {
-        "get": ApiOperation(
-            "Get the tokens that the models of an integration have used",
-            permission=can_view_integration,
-            reply=MapOf(IntegerOf(64)),
-        ),
-    }
-
+    @ApiOperation(
+        "Get the tokens that the models of an integration have used",
+        permission=can_view_integration,
+        reply=MapOf(IntegerOf(64)),
+    )
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         engine.find_integration(name)
         return Json(tokens_by_model(name))
@@ -186,15 +167,12 @@ class IntegrationTokens(ConductorView):
 class IntegrationModels(ConductorView):
     """GET /api/integrations/provider/{name}/integration: list the models of an integration."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the models of an integration",
-            permission=can_view_integration,
-            reply=ArrayOf(MODEL),
-            query={"activeOnly": bool},
-        ),
-    }
-
+    @ApiOperation(
+        "List the models of an integration",
+        permission=can_view_integration,
+        reply=ArrayOf(MODEL),
+        query={"activeOnly": bool},
+    )
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         engine.find_integration(name)
         found = models_of([name], request.query.flag("activeOnly", default=False))
@@ -204,10 +182,7 @@ class IntegrationModels(ConductorView):
 class IntegrationModelNames(ConductorView):
     """GET /api/integrations/provider/{name}/integration/all: list the names of the models."""
 
-    operations = {
-        "get": ApiOperation("List the names of an integration's models", permission=can_view_integration, reply=texts),
-    }
-
+    @ApiOperation("List the names of an integration's models", permission=can_view_integration, reply=texts)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         engine.find_integration(name)
         return Json([row.name for row in models_of([name]).get(name, [])])
@@ -225,20 +200,16 @@ class ModelView(ConductorView):
 class IntegrationModelOne(ModelView):
     """GET, POST, DELETE /api/integrations/provider/{name}/integration/{model}: get, save or delete a model."""
 
-    operations = {
-        "get": ApiOperation("Get a model of an integration", permission=can_view_model, reply=MODEL),
-        "post": ApiOperation(
-            "Create or update a model of an integration",
-            permission=can_update_integration,
-            reply=EMPTY_REPLY,
-            body=MODEL_UPDATE,
-        ),
-        "delete": ApiOperation("Delete a model of an integration", permission=can_update_model, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Get a model of an integration", permission=can_view_model, reply=MODEL)
     def get(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
         return Json(model_document(engine.find_model(*self.key(name, model))))
 
+    @ApiOperation(
+        "Create or update a model of an integration",
+        permission=can_update_integration,
+        reply=EMPTY_REPLY,
+        body=MODEL_UPDATE,
+    )
     def post(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
         sent = request_body.read_object(request)
         # Other fields keep their values if they are null; these can be removed.
@@ -247,6 +218,7 @@ class IntegrationModelOne(ModelView):
         engine.save_model(name, model, document, request.actor.name)
         return EmptyOk()
 
+    @ApiOperation("Delete a model of an integration", permission=can_update_model, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
         engine.delete_model(*self.key(name, model), request.actor.name)
         return EmptyOk()
@@ -255,13 +227,7 @@ class IntegrationModelOne(ModelView):
 class IntegrationModelTags(ObjectTags):
     """GET, PUT, DELETE …/integration/{model}/tags: list, set or remove the tags of a model."""
 
-    operations = {
-        "get": ApiOperation("List the tags of a model", permission=can_view_model, reply=ArrayOf(TAG)),
-        "put": ApiOperation(
-            "Set the tags of a model", permission=can_update_model, reply=EMPTY_REPLY, body=ArrayOf(TAG)
-        ),
-        "delete": ApiOperation("Remove tags from a model", permission=can_update_model, reply=EMPTY_REPLY),
-    }
+    operations = tag_operations("a model", can_view_model, can_update_model)
 
     find_tags = staticmethod(lambda integration, model: engine.find_model(integration, model).tags)
     change_tags = staticmethod(engine.change_model_tags)
@@ -275,17 +241,14 @@ class IntegrationModelTags(ObjectTags):
 class IntegrationModelTokens(ModelView):
     """GET, POST …/integration/{model}/metrics: get the tokens that a model has used, or add those of other calls."""
 
-    operations = {
-        "get": ApiOperation("Get the tokens that a model has used", permission=can_view_model, reply=IntegerOf(64)),
-        "post": ApiOperation(
-            "Add tokens to the usage of a model", permission=can_update_model, reply=EMPTY_REPLY, body=IntegerOf(64)
-        ),
-    }
-
+    @ApiOperation("Get the tokens that a model has used", permission=can_view_model, reply=IntegerOf(64))
     def get(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
         row = engine.find_model(*self.key(name, model))
         return Json(tokens_by_model(row.integration).get(row.name, 0))
 
+    @ApiOperation(
+        "Add tokens to the usage of a model", permission=can_update_model, reply=EMPTY_REPLY, body=IntegerOf(64)
+    )
     def post(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
         tokens = request_body.read_json(request)
         if not isinstance(tokens, int) or isinstance(tokens, bool):
@@ -297,10 +260,7 @@ class IntegrationModelTokens(ModelView):
 class IntegrationModelPrompts(ModelView):
     """GET …/integration/{model}/prompt: list the prompts that are bound to a model."""
 
-    operations = {
-        "get": ApiOperation("List the prompts of a model", permission=can_view_model, reply=ArrayOf(PROMPT)),
-    }
-
+    @ApiOperation("List the prompts of a model", permission=can_view_model, reply=ArrayOf(PROMPT))
     def get(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
         row = engine.find_model(*self.key(name, model))
         return Json(readable_prompts(request.actor, prompts_bound_to(row.integration, row.name)))
@@ -309,10 +269,7 @@ class IntegrationModelPrompts(ModelView):
 class IntegrationModelPrompt(ModelView):
     """POST …/integration/{model}/prompt/{prompt}: bind a prompt to a model."""
 
-    operations = {
-        "post": ApiOperation("Bind a prompt to a model", permission=can_bind_prompt, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Bind a prompt to a model", permission=can_bind_prompt, reply=EMPTY_REPLY)
     def post(self, request: ConductorRequest, name: str, model: str, prompt: str) -> HttpResponse:
         bind_prompt(*self.key(name, model), prompt, request.actor.name)
         return EmptyOk()
@@ -321,10 +278,7 @@ class IntegrationModelPrompt(ModelView):
 class IntegrationKinds(ConductorView):
     """GET /api/integrations/def: list the kinds of integrations with their settings."""
 
-    operations = {
-        "get": ApiOperation("List the kinds of integrations", permission=ALLOW_ALL, reply=ArrayOf(INTEGRATION_KIND)),
-    }
-
+    @ApiOperation("List the kinds of integrations", permission=ALLOW_ALL, reply=ArrayOf(INTEGRATION_KIND))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([kind_document(kind) for kind in INTEGRATION_KINDS.values()])
 
@@ -332,10 +286,7 @@ class IntegrationKinds(ConductorView):
 class IntegrationKindOne(ConductorView):
     """GET /api/integrations/def/{name}: get one kind of integration, as a list."""
 
-    operations = {
-        "get": ApiOperation("Get a kind of integration", permission=ALLOW_ALL, reply=ArrayOf(INTEGRATION_KIND)),
-    }
-
+    @ApiOperation("Get a kind of integration", permission=ALLOW_ALL, reply=ArrayOf(INTEGRATION_KIND))
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         kind = INTEGRATION_KINDS.get(name)
         return Json([kind_document(kind)] if kind else [])
@@ -344,12 +295,7 @@ class IntegrationKindOne(ConductorView):
 class AllModels(ConductorView):
     """GET /api/integrations/all: list all models as `integration:model`."""
 
-    operations = {
-        "get": ApiOperation(
-            "List all models as integration:model", permission=ALLOW_ALL, reply=texts, query=LIST_QUERY
-        ),
-    }
-
+    @ApiOperation("List all models as integration:model", permission=ALLOW_ALL, reply=texts, query=LIST_QUERY)
     def get(self, request: ConductorRequest) -> HttpResponse:
         names = [row.name for row in readable_integrations(request)]
         found = models_of(names, request.query.flag("activeOnly", default=False))

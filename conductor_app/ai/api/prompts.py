@@ -9,10 +9,9 @@ from ...access.authentication import Target
 from ...access.permissions import DELETE, EXECUTE, INTEGRATION, INTEGRATION_PROVIDER, READ, UPDATE
 from ...access.permissions import PROMPT as PROMPT_TARGET
 from ...core.errors import Invalid, NotFound
-from ...definitions.api.tags import ObjectTags
+from ...definitions.api.tags import ObjectTags, tag_operations
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, EmptyOk, Json, PlainText
 from ...web.api.permissions import ALLOW_ALL, RequiresAccess, RequiresDefinitionAccess, normalize_name, requires
 from ...web.api.requests import parse_integer, read_request
@@ -54,20 +53,17 @@ UPDATE_QUERY = {"description": str, "models": str, "version": int}
 class Prompts(ConductorView):
     """GET, POST /api/prompts: list the newest versions, or save several prompts."""
 
-    operations = {
-        "get": ApiOperation("List prompts", permission=ALLOW_ALL, reply=ArrayOf(PROMPT)),
-        "post": ApiOperation(
-            "Create or update several prompts",
-            permission=can_save_prompts,
-            reply=EMPTY_REPLY,
-            body=ArrayOf(NEW_PROMPT),
-            query={"newVersion": bool},
-        ),
-    }
-
+    @ApiOperation("List prompts", permission=ALLOW_ALL, reply=ArrayOf(PROMPT))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(readable_prompts(request.actor, newest_prompts()))
 
+    @ApiOperation(
+        "Create or update several prompts",
+        permission=can_save_prompts,
+        reply=EMPTY_REPLY,
+        body=ArrayOf(NEW_PROMPT),
+        query={"newVersion": bool},
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         read = [
             read_request(document, NEW_PROMPT, f"prompts[{number}]")
@@ -80,33 +76,26 @@ class Prompts(ConductorView):
 class PromptOne(ConductorView):
     """GET, POST, PUT, DELETE /api/prompts/{name}: get, save, update or delete a prompt."""
 
-    operations = {
-        "get": ApiOperation("Get a prompt", permission=can_view_prompt, reply=PROMPT, query={"version": int}),
-        "post": ApiOperation(
-            "Create or update a prompt",
-            permission=can_save_prompt,
-            reply=EMPTY_REPLY,
-            body=PLAIN_TEXT,
-            query=SAVE_QUERY,
-        ),
-        "put": ApiOperation(
-            "Update a prompt", permission=can_update_prompt, reply=EMPTY_REPLY, body=PLAIN_TEXT, query=UPDATE_QUERY
-        ),
-        "delete": ApiOperation("Delete all versions of a prompt", permission=can_delete_prompt, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Get a prompt", permission=can_view_prompt, reply=PROMPT, query={"version": int})
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(prompt_document(find_prompt(name, request.query.integer("version", 0) or None)))
 
+    @ApiOperation(
+        "Create or update a prompt", permission=can_save_prompt, reply=EMPTY_REPLY, body=PLAIN_TEXT, query=SAVE_QUERY
+    )
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
         is_new = request.query.flag("autoIncrement", default=False)
         save_prompt(name, _template(request), request.actor.name, new_version=is_new, **_fields(request))
         return EmptyOk()
 
+    @ApiOperation(
+        "Update a prompt", permission=can_update_prompt, reply=EMPTY_REPLY, body=PLAIN_TEXT, query=UPDATE_QUERY
+    )
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
         update_prompt(name, _template(request), request.actor.name, **_fields(request))
         return EmptyOk()
 
+    @ApiOperation("Delete all versions of a prompt", permission=can_delete_prompt, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         delete_prompt(name, None, request.actor.name)
         return EmptyOk()
@@ -129,10 +118,7 @@ def _fields(request: ConductorRequest) -> dict[str, Any]:
 class PromptVersions(ConductorView):
     """GET /api/prompts/{name}/versions: list all versions of a prompt, newest first."""
 
-    operations = {
-        "get": ApiOperation("List the versions of a prompt", permission=can_view_prompt, reply=ArrayOf(PROMPT)),
-    }
-
+    @ApiOperation("List the versions of a prompt", permission=can_view_prompt, reply=ArrayOf(PROMPT))
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         rows = [prompt_document(row) for row in versions_of(name)]
         if not rows:
@@ -143,10 +129,7 @@ class PromptVersions(ConductorView):
 class PromptVersion(ConductorView):
     """DELETE /api/prompts/{name}/versions/{version}: delete one version."""
 
-    operations = {
-        "delete": ApiOperation("Delete a version of a prompt", permission=can_delete_prompt, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Delete a version of a prompt", permission=can_delete_prompt, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         delete_prompt(name, parse_integer(version, "version"), request.actor.name)
         return EmptyOk()
@@ -155,13 +138,7 @@ class PromptVersion(ConductorView):
 class PromptTags(ObjectTags):
     """GET, PUT, DELETE /api/prompts/{name}/tags: list, set or remove tags."""
 
-    operations = {
-        "get": ApiOperation("List the tags of a prompt", permission=can_view_prompt, reply=ArrayOf(TAG)),
-        "put": ApiOperation(
-            "Set the tags of a prompt", permission=can_update_prompt, reply=EMPTY_REPLY, body=ArrayOf(TAG)
-        ),
-        "delete": ApiOperation("Remove tags from a prompt", permission=can_update_prompt, reply=EMPTY_REPLY),
-    }
+    operations = tag_operations("a prompt", can_view_prompt, can_update_prompt)
 
     find_tags = staticmethod(lambda name: find_prompt(name).tags)
     change_tags = staticmethod(change_prompt_tags)
@@ -170,12 +147,7 @@ class PromptTags(ObjectTags):
 class PromptTest(ConductorView):
     """POST /api/prompts/test: send a prompt, given as text, to a model. The reply is the answer as text."""
 
-    operations = {
-        "post": ApiOperation(
-            "Try a prompt with a model", permission=can_try_prompt, reply=PLAIN_TEXT, body=PROMPT_TEST
-        ),
-    }
-
+    @ApiOperation("Try a prompt with a model", permission=can_try_prompt, reply=PLAIN_TEXT, body=PROMPT_TEST)
     def post(self, request: ConductorRequest) -> HttpResponse:
         fields = read_request(request_body.read_object(request), PROMPT_TEST, "promptTest")
         for name in ("llmProvider", "model"):

@@ -28,15 +28,12 @@ class ModelUsageInsight(ConductorView):
     Amounts are integers in millionths of `currency`.
     """
 
-    operations = {
-        "get": ApiOperation(
-            "Show what calls of models use",
-            permission=ADMINISTRATORS_ONLY,
-            reply=serializers.USAGE,
-            query={"range": str, **dict.fromkeys(FILTERS, str)},
-        ),
-    }
-
+    @ApiOperation(
+        "Show what calls of models use",
+        permission=ADMINISTRATORS_ONLY,
+        reply=serializers.USAGE,
+        query={"range": str, **dict.fromkeys(FILTERS, str)},
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         length = request.query.text("range") or DAY_RANGE
         if length not in LENGTHS:
@@ -64,17 +61,14 @@ class ModelBudgets(ConductorView):
     A budget is identified by `scope`, `name` and `period`. Amounts are integers in millionths of the currency.
     """
 
-    operations = {
-        "get": ApiOperation("List the budgets of models", permission=ADMINISTRATORS_ONLY, reply=serializers.BUDGETS),
-        "put": ApiOperation(
-            "Save a budget of models", permission=ADMINISTRATORS_ONLY, reply=serializers.SAVED_BUDGET, body=BUDGET
-        ),
-    }
-
+    @ApiOperation("List the budgets of models", permission=ADMINISTRATORS_ONLY, reply=serializers.BUDGETS)
     def get(self, request: ConductorRequest) -> HttpResponse:
         states = budget_states(clock.now())
         return Json({"currency": conf.ai_currency, "budgets": [_state_document(state) for state in states]})
 
+    @ApiOperation(
+        "Save a budget of models", permission=ADMINISTRATORS_ONLY, reply=serializers.SAVED_BUDGET, body=BUDGET
+    )
     def put(self, request: ConductorRequest) -> HttpResponse:
         limits, reason = parse_budget(request_body.read_object(request))
         return Json(budget_document(save_budget(limits, request.actor.name, reason)))
@@ -83,10 +77,7 @@ class ModelBudgets(ConductorView):
 class ModelBudgetOne(ConductorView):
     """DELETE /api/model-budgets/{id}: delete a budget. The tasks that wait for it continue."""
 
-    operations = {
-        "delete": ApiOperation("Delete a budget of models", permission=ADMINISTRATORS_ONLY, reply=NO_CONTENT),
-    }
-
+    @ApiOperation("Delete a budget of models", permission=ADMINISTRATORS_ONLY, reply=NO_CONTENT)
     def delete(self, request: ConductorRequest, budget_id: int) -> HttpResponse:
         delete_budget(budget_id, request.actor.name)
         return NoContent()

@@ -83,36 +83,26 @@ can_delete_schema = requires(DELETE, SCHEMA, targets.named_in_address(SCHEMA, "n
 class WorkflowDefinitions(ConductorView):
     """GET, POST, PUT /api/metadata/workflow: list all definitions, create one, or save several."""
 
-    operations = {
-        "get": ApiOperation(
-            "List all workflow definitions",
-            permission=ALLOW_ALL,
-            reply=ArrayOf(WORKFLOW_DEFINITION),
-            query={"classifier": str},
-        ),
-        "post": ApiOperation(
-            "Create a workflow definition",
-            permission=can_save_workflows,
-            reply=EMPTY_REPLY,
-            body=WORKFLOW_DEFINITION,
-            query={"overwrite": bool},
-            reports_findings=True,
-        ),
-        "put": ApiOperation(
-            "Create or update workflow definitions",
-            permission=can_save_workflows,
-            reply=serializers.SAVED_DEFINITIONS,
-            body=ArrayOf(WORKFLOW_DEFINITION),
-            reports_findings=True,
-        ),
-    }
-
+    @ApiOperation(
+        "List all workflow definitions",
+        permission=ALLOW_ALL,
+        reply=ArrayOf(WORKFLOW_DEFINITION),
+        query={"classifier": str},
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         wanted, rows = request.query.text("classifier").lower(), definitions_in_order(request.actor)
         return Json(
             [workflow_definition_document(row) for row in rows if not wanted or classifier_of(row.document) == wanted]
         )
 
+    @ApiOperation(
+        "Create a workflow definition",
+        permission=can_save_workflows,
+        reply=EMPTY_REPLY,
+        body=WORKFLOW_DEFINITION,
+        query={"overwrite": bool},
+        reports_findings=True,
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         overwrite = request.query.flag("overwrite", False)
         with errors_under("registerWorkflowDef.workflowDef"):
@@ -122,6 +112,13 @@ class WorkflowDefinitions(ConductorView):
             save_given_tags(WORKFLOW_DEF, document, given, request.actor.name)
         return add_findings(EmptyOk(), validation.lint_workflow(document))
 
+    @ApiOperation(
+        "Create or update workflow definitions",
+        permission=can_save_workflows,
+        reply=serializers.SAVED_DEFINITIONS,
+        body=ArrayOf(WORKFLOW_DEFINITION),
+        reports_findings=True,
+    )
     def put(self, request: ConductorRequest) -> HttpResponse:
         documents = request_body.read_objects(request)
         if not documents:
@@ -147,16 +144,13 @@ class WorkflowDefinitions(ConductorView):
 class WorkflowDefinitionCheck(ConductorView):
     """POST /api/metadata/workflow/validate: return the errors and the lint findings of a definition."""
 
-    operations = {
-        "post": ApiOperation(
-            "Validate a workflow definition; the response is empty if there are no findings",
-            permission=can_validate_workflows,
-            reply=serializers.FINDINGS,
-            body=WORKFLOW_DEFINITION,
-            empty_when="there are no findings",
-        ),
-    }
-
+    @ApiOperation(
+        "Validate a workflow definition; the response is empty if there are no findings",
+        permission=can_validate_workflows,
+        reply=serializers.FINDINGS,
+        body=WORKFLOW_DEFINITION,
+        empty_when="there are no findings",
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
         if validation_errors := validation.validate_workflow(document, "validateWorkflowDef.workflowDef."):
@@ -170,15 +164,12 @@ class WorkflowDefinitionCheck(ConductorView):
 class WorkflowDefinitionOne(ConductorView):
     """GET /api/metadata/workflow/{name}: get a version of a definition, the newest by default."""
 
-    operations = {
-        "get": ApiOperation(
-            "Get a workflow definition, with its tags if `metadata` is true",
-            permission=can_view_workflow,
-            reply=serializers.TAGGED_WORKFLOW_DEFINITION,
-            query={"version": int, "metadata": bool},
-        ),
-    }
-
+    @ApiOperation(
+        "Get a workflow definition, with its tags if `metadata` is true",
+        permission=can_view_workflow,
+        reply=serializers.TAGGED_WORKFLOW_DEFINITION,
+        query={"version": int, "metadata": bool},
+    )
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         rows = WorkflowDefinition.objects.filter(name=name).order_by("-version")
         if request.query.text("version"):
@@ -194,12 +185,7 @@ class WorkflowDefinitionOne(ConductorView):
 class WorkflowDefinitionVersion(ConductorView):
     """DELETE /api/metadata/workflow/{name}/{version}: delete one version. Its runs continue."""
 
-    operations = {
-        "delete": ApiOperation(
-            "Delete a version of a workflow definition", permission=can_delete_workflow, reply=EMPTY_REPLY
-        ),
-    }
-
+    @ApiOperation("Delete a version of a workflow definition", permission=can_delete_workflow, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         commands.delete_workflow(name, parse_integer(version, "The version"), request.actor.name)
         return EmptyOk()
@@ -208,14 +194,9 @@ class WorkflowDefinitionVersion(ConductorView):
 class LatestVersions(ConductorView):
     """GET /api/metadata/workflow/latest-versions: list the newest version of each definition."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the latest versions of all workflow definitions",
-            permission=ALLOW_ALL,
-            reply=ArrayOf(WORKFLOW_DEFINITION),
-        ),
-    }
-
+    @ApiOperation(
+        "List the latest versions of all workflow definitions", permission=ALLOW_ALL, reply=ArrayOf(WORKFLOW_DEFINITION)
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         newest = {row.name: row for row in definitions_in_order(request.actor)}
         return Json([workflow_definition_document(row) for row in newest.values()])
@@ -224,10 +205,7 @@ class LatestVersions(ConductorView):
 class WorkflowNames(ConductorView):
     """GET /api/metadata/workflow/names: list the names of all definitions."""
 
-    operations = {
-        "get": ApiOperation("List the names of workflow definitions", permission=ALLOW_ALL, reply=texts),
-    }
-
+    @ApiOperation("List the names of workflow definitions", permission=ALLOW_ALL, reply=texts)
     def get(self, request: ConductorRequest) -> HttpResponse:
         names = definitions_in_order(request.actor).order_by("name").values_list("name", flat=True)
         return Json(list(names.distinct()))
@@ -236,14 +214,11 @@ class WorkflowNames(ConductorView):
 class NamesAndVersions(ConductorView):
     """GET /api/metadata/workflow/names-and-versions: get the versions of each definition by its name."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the versions of all workflow definitions",
-            permission=ALLOW_ALL,
-            reply=ArraysByKey(serializers.DEFINITION_SUMMARY),
-        ),
-    }
-
+    @ApiOperation(
+        "List the versions of all workflow definitions",
+        permission=ALLOW_ALL,
+        reply=ArraysByKey(serializers.DEFINITION_SUMMARY),
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         groups = groupby(definitions_in_order(request.actor).defer("document"), key=lambda row: row.name)
         return Json({name: [definition_summary(row) for row in rows] for name, rows in groups})
@@ -252,14 +227,11 @@ class NamesAndVersions(ConductorView):
 class Versions(ConductorView):
     """GET /api/metadata/workflow/{name}/versions: list the versions of a definition."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the versions of a workflow definition",
-            permission=can_view_workflow,
-            reply=ArrayOf(serializers.DEFINITION_SUMMARY),
-        ),
-    }
-
+    @ApiOperation(
+        "List the versions of a workflow definition",
+        permission=can_view_workflow,
+        reply=ArrayOf(serializers.DEFINITION_SUMMARY),
+    )
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(
             [definition_summary(row) for row in definitions_in_order(request.actor).filter(name=name).defer("document")]
@@ -274,28 +246,18 @@ def definitions_in_order(actor: Actor) -> QuerySet[WorkflowDefinition]:
 class TaskDefinitions(ConductorView):
     """GET, POST, PUT /api/metadata/taskdefs: list all definitions, save several, or update one."""
 
-    operations = {
-        "get": ApiOperation("List all task definitions", permission=ALLOW_ALL, reply=ArrayOf(TASK_DEFINITION)),
-        "post": ApiOperation(
-            "Create task definitions",
-            permission=can_save_task_definitions,
-            reply=EMPTY_REPLY,
-            body=ArrayOf(TASK_DEFINITION),
-            reports_findings=True,
-        ),
-        "put": ApiOperation(
-            "Update a task definition",
-            permission=can_save_task_definitions,
-            reply=EMPTY_REPLY,
-            body=TASK_DEFINITION,
-            reports_findings=True,
-        ),
-    }
-
+    @ApiOperation("List all task definitions", permission=ALLOW_ALL, reply=ArrayOf(TASK_DEFINITION))
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = visible(TaskDefinition.objects.order_by("name"))
         return Json([task_definition_document(row) for row in rows])
 
+    @ApiOperation(
+        "Create task definitions",
+        permission=can_save_task_definitions,
+        reply=EMPTY_REPLY,
+        body=ArrayOf(TASK_DEFINITION),
+        reports_findings=True,
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         documents = request_body.read_objects(request)
         if not documents:
@@ -313,6 +275,13 @@ class TaskDefinitions(ConductorView):
         ]
         return add_findings(EmptyOk(), found)
 
+    @ApiOperation(
+        "Update a task definition",
+        permission=can_save_task_definitions,
+        reply=EMPTY_REPLY,
+        body=TASK_DEFINITION,
+        reports_findings=True,
+    )
     def put(self, request: ConductorRequest) -> HttpResponse:
         # One client registers its workers' definitions only by this call, so a missing definition is created.
         with errors_under("updateTaskDef.taskDefinition"):
@@ -326,22 +295,19 @@ class TaskDefinitions(ConductorView):
 class TaskDefinitionOne(ConductorView):
     """GET, DELETE /api/metadata/taskdefs/{name}: get or delete a definition."""
 
-    operations = {
-        "get": ApiOperation(
-            "Get a task definition, with its tags if `metadata` is true",
-            permission=can_view_task_definition,
-            reply=serializers.TAGGED_TASK_DEFINITION,
-            query={"metadata": bool},
-        ),
-        "delete": ApiOperation("Delete a task definition", permission=can_delete_task_definition, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation(
+        "Get a task definition, with its tags if `metadata` is true",
+        permission=can_view_task_definition,
+        reply=serializers.TAGGED_TASK_DEFINITION,
+        query={"metadata": bool},
+    )
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         row = TaskDefinition.objects.filter(name=name).first()
         if row is None:
             raise NotFound(f"No such taskType found by name: {name}")
         return Json(task_definition_document(row) | requested_tags(request, TASK_DEF, name))
 
+    @ApiOperation("Delete a task definition", permission=can_delete_task_definition, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         commands.delete_task(name, request.actor.name)
         return EmptyOk()
@@ -353,24 +319,19 @@ class Schemas(ConductorView):
     One client sends an object, others a list.
     """
 
-    operations = {
-        "get": ApiOperation(
-            "List all schemas", permission=ALLOW_ALL, reply=ArrayOf(SCHEMA_FIELDS), query={"short": bool}
-        ),
-        "post": ApiOperation(
-            "Create or update schemas",
-            permission=can_save_schemas,
-            reply=EMPTY_REPLY,
-            body=ArrayOf(SCHEMA_FIELDS),
-            query={"newVersion": bool},
-        ),
-    }
-
+    @ApiOperation("List all schemas", permission=ALLOW_ALL, reply=ArrayOf(SCHEMA_FIELDS), query={"short": bool})
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = visible(SchemaDefinition.objects.order_by("name", "version"))
         is_short = request.query.flag("short", default=False)
         return Json([short_schema_document(row) if is_short else schema_document(row) for row in rows])
 
+    @ApiOperation(
+        "Create or update schemas",
+        permission=can_save_schemas,
+        reply=EMPTY_REPLY,
+        body=ArrayOf(SCHEMA_FIELDS),
+        query={"newVersion": bool},
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         sent = request_body.read_json(request)
         documents = sent if isinstance(sent, list) else [sent]
@@ -388,14 +349,11 @@ class Schemas(ConductorView):
 class SchemaNewest(ConductorView):
     """GET, DELETE /api/schema/{name}: get the newest version, or delete all versions."""
 
-    operations = {
-        "get": ApiOperation("Get the latest version of a schema", permission=can_view_schema, reply=SCHEMA_FIELDS),
-        "delete": ApiOperation("Delete all versions of a schema", permission=can_delete_schema, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Get the latest version of a schema", permission=can_view_schema, reply=SCHEMA_FIELDS)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(schema_document(schemas.find_schema(name)))
 
+    @ApiOperation("Delete all versions of a schema", permission=can_delete_schema, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         schemas.delete_schema(name, None, request.actor.name)
         return EmptyOk()
@@ -404,14 +362,11 @@ class SchemaNewest(ConductorView):
 class SchemaOne(ConductorView):
     """GET, DELETE /api/schema/{name}/{version}: get or delete one version."""
 
-    operations = {
-        "get": ApiOperation("Get a schema", permission=can_view_schema, reply=SCHEMA_FIELDS),
-        "delete": ApiOperation("Delete a version of a schema", permission=can_delete_schema, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Get a schema", permission=can_view_schema, reply=SCHEMA_FIELDS)
     def get(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         return Json(schema_document(schemas.find_schema(name, parse_integer(version, "version"))))
 
+    @ApiOperation("Delete a version of a schema", permission=can_delete_schema, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         schemas.delete_schema(name, parse_integer(version, "version"), request.actor.name)
         return EmptyOk()
@@ -424,15 +379,12 @@ class TestWorkflow(ConductorView):
     that iteration. The test ends with the workflow, or at the first task without a mock result.
     """
 
-    operations = {
-        "post": ApiOperation(
-            "Simulate a workflow with mocked task results",
-            permission=can_start_workflow,
-            reply=shapes.WORKFLOW,
-            body=TEST_REQUEST,
-        ),
-    }
-
+    @ApiOperation(
+        "Simulate a workflow with mocked task results",
+        permission=can_start_workflow,
+        reply=shapes.WORKFLOW,
+        body=TEST_REQUEST,
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         start_request, script = parse_test_request(request_body.read_object(request))
         with errors_under("testWorkflow.request.workflowDef"):

@@ -13,9 +13,10 @@ from ...core.errors import NotFound
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
 from ...web.api.documents import TAG
-from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json
+from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json, Shape
 from ...web.api.permissions import (
     ALLOW_ALL,
+    PermissionRule,
     can_update_application,
     can_view_application,
     can_view_task_definition,
@@ -43,13 +44,21 @@ def requested_tags(request: ConductorRequest, target: str, name: str) -> dict[st
     return {"tags": access_tags.metadata_tags(target, name)} if request.query.flag("metadata", False) else {}
 
 
+def tag_operations(
+    owner: str, can_view: PermissionRule, can_update: PermissionRule, *, removed: Shape | None = None
+) -> dict[str, ApiOperation]:
+    """Return the operations of a view of tags. `owner`: what has the tags. `removed`: the body of a removal."""
+    return {
+        "get": ApiOperation(f"List the tags of {owner}", permission=can_view, reply=ArrayOf(TAG)),
+        "put": ApiOperation(f"Set the tags of {owner}", permission=can_update, reply=EMPTY_REPLY, body=ArrayOf(TAG)),
+        "delete": ApiOperation(f"Remove tags from {owner}", permission=can_update, reply=EMPTY_REPLY, body=removed),
+    }
+
+
 class AllTags(ConductorView):
     """GET /api/metadata/tags: list the tags of the objects that the caller may read."""
 
-    operations = {
-        "get": ApiOperation("List the tags that are in use", permission=ALLOW_ALL, reply=ArrayOf(TAG)),
-    }
-
+    @ApiOperation("List the tags that are in use", permission=ALLOW_ALL, reply=ArrayOf(TAG))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(tags.readable_tags(request.actor))
 
@@ -57,35 +66,25 @@ class AllTags(ConductorView):
 class WorkflowTags(ConductorView):
     """GET, POST, PUT, DELETE /api/metadata/workflow/{name}/tags: list, add, replace or remove tags."""
 
-    operations = {
-        "get": ApiOperation("List the tags of a workflow definition", permission=can_view_workflow, reply=ArrayOf(TAG)),
-        "post": ApiOperation(
-            "Add a tag to a workflow definition", permission=can_update_workflow, reply=EMPTY_REPLY, body=TAG
-        ),
-        "put": ApiOperation(
-            "Set the tags of a workflow definition",
-            permission=can_update_workflow,
-            reply=EMPTY_REPLY,
-            body=ArrayOf(TAG),
-        ),
-        "delete": ApiOperation(
-            "Remove a tag from a workflow definition", permission=can_update_workflow, reply=EMPTY_REPLY
-        ),
-    }
-
     target = WORKFLOW_DEF
 
+    @ApiOperation("List the tags of a workflow definition", permission=can_view_workflow, reply=ArrayOf(TAG))
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(tags.list_tags(self.target, name))
 
+    @ApiOperation("Add a tag to a workflow definition", permission=can_update_workflow, reply=EMPTY_REPLY, body=TAG)
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
         tags.add_tags(self.target, name, read_tags(request), request.actor.name)
         return EmptyOk()
 
+    @ApiOperation(
+        "Set the tags of a workflow definition", permission=can_update_workflow, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+    )
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
         tags.set_tags(self.target, name, read_tags(request), request.actor.name)
         return EmptyOk()
 
+    @ApiOperation("Remove a tag from a workflow definition", permission=can_update_workflow, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         tags.remove_tags(self.target, name, read_tags(request), request.actor.name)
         return EmptyOk()
@@ -95,13 +94,8 @@ class TaskTags(WorkflowTags):
     """GET, POST, PUT, DELETE /api/metadata/task/{taskName}/tags: list, add, replace or remove tags."""
 
     operations = {
-        "get": ApiOperation(
-            "List the tags of a task definition", permission=can_view_task_definition, reply=ArrayOf(TAG)
-        ),
+        **tag_operations("a task definition", can_view_task_definition, can_update_task),
         "post": ApiOperation("Add a tag to a task definition", permission=can_update_task, reply=EMPTY_REPLY, body=TAG),
-        "put": ApiOperation(
-            "Set the tags of a task definition", permission=can_update_task, reply=EMPTY_REPLY, body=ArrayOf(TAG)
-        ),
         "delete": ApiOperation("Remove a tag from a task definition", permission=can_update_task, reply=EMPTY_REPLY),
     }
 
@@ -115,21 +109,18 @@ class ApplicationTags(ConductorView):
     the tags.
     """
 
-    operations = {
-        "get": ApiOperation("List the tags of an application", permission=can_view_application, reply=ArrayOf(TAG)),
-        "put": ApiOperation(
-            "Set the tags of an application", permission=can_update_application, reply=EMPTY_REPLY, body=ArrayOf(TAG)
-        ),
-        "delete": ApiOperation("Remove tags from an application", permission=can_update_application, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("List the tags of an application", permission=can_view_application, reply=ArrayOf(TAG))
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         return Json(tags.list_tags(APPLICATION, id))
 
+    @ApiOperation(
+        "Set the tags of an application", permission=can_update_application, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+    )
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         tags.add_tags(APPLICATION, id, read_tags(request), request.actor.name)
         return EmptyOk()
 
+    @ApiOperation("Remove tags from an application", permission=can_update_application, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         tags.remove_tags(APPLICATION, id, read_tags(request), request.actor.name)
         return EmptyOk()
@@ -166,26 +157,18 @@ class ObjectTags(ConductorView):
 class WorkflowRateLimit(ConductorView):
     """GET, PUT, DELETE /api/metadata/workflow/{name}/rate-limit: get, set or remove the limit of concurrent runs."""
 
-    operations = {
-        "get": ApiOperation(
-            "Get the limit of parallel runs of a workflow", permission=can_view_workflow, reply=RATE_LIMIT
-        ),
-        "put": ApiOperation(
-            "Set the limit of parallel runs of a workflow",
-            permission=can_update_workflow,
-            reply=EMPTY_REPLY,
-            body=RATE_LIMIT,
-        ),
-        "delete": ApiOperation(
-            "Remove the limit of parallel runs of a workflow", permission=can_update_workflow, reply=EMPTY_REPLY
-        ),
-    }
-
+    @ApiOperation("Get the limit of parallel runs of a workflow", permission=can_view_workflow, reply=RATE_LIMIT)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         if (config := tags.rate_limit(name)) is None:
             raise NotFound(f"The workflow {name} has no rate limit.")
         return Json(config)
 
+    @ApiOperation(
+        "Set the limit of parallel runs of a workflow",
+        permission=can_update_workflow,
+        reply=EMPTY_REPLY,
+        body=RATE_LIMIT,
+    )
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
         config = read_request(request_body.read_object(request), RATE_LIMIT, "rateLimitConfig")
         with errors_under("rateLimitConfig"):
@@ -194,6 +177,7 @@ class WorkflowRateLimit(ConductorView):
             )
         return EmptyOk()
 
+    @ApiOperation("Remove the limit of parallel runs of a workflow", permission=can_update_workflow, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         tags.set_rate_limit(name, None, request.actor.name)
         return EmptyOk()

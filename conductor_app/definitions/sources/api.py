@@ -118,15 +118,9 @@ class SourcePlanView(ConductorView):
     Each item requires the right that its change requires; an item without it has the missing right as its problem.
     """
 
-    operations = {
-        "post": ApiOperation(
-            "Plan the definitions of a folder",
-            permission=ALLOW_ALL,
-            reply=serializers.SOURCE_PLAN,
-            body=SOURCE_FOLDER,
-        ),
-    }
-
+    @ApiOperation(
+        "Plan the definitions of a folder", permission=ALLOW_ALL, reply=serializers.SOURCE_PLAN, body=SOURCE_FOLDER
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         folder, _ = parse_source(request_body.read_object(request))
         return Json(plan_document(plan_source(folder, KINDS, request.actor.name)))
@@ -138,15 +132,12 @@ class SourceApplication(ConductorView):
     `planDigest`: of the confirmed plan; the request is refused if the plan is another one by now.
     """
 
-    operations = {
-        "post": ApiOperation(
-            "Apply the definitions of a folder",
-            permission=ALLOW_ALL,
-            reply=serializers.SOURCE_APPLICATION,
-            body=SOURCE_FOLDER,
-        ),
-    }
-
+    @ApiOperation(
+        "Apply the definitions of a folder",
+        permission=ALLOW_ALL,
+        reply=serializers.SOURCE_APPLICATION,
+        body=SOURCE_FOLDER,
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         folder, digest = parse_source(request_body.read_object(request))
         plan = plan_source(folder, KINDS, request.actor.name)
@@ -160,15 +151,12 @@ class SourceDrift(ConductorView):
     `label`: those of one source.
     """
 
-    operations = {
-        "get": ApiOperation(
-            "Compare applied definitions with what is stored",
-            permission=ALLOW_ALL,
-            reply=serializers.DRIFTS,
-            query={"label": str},
-        ),
-    }
-
+    @ApiOperation(
+        "Compare applied definitions with what is stored",
+        permission=ALLOW_ALL,
+        reply=serializers.DRIFTS,
+        query={"label": str},
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         found = find_drift(request.query.text("label"))
         return Json({"definitions": [drift_document(item) for item in found]})

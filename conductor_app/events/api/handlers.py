@@ -27,7 +27,7 @@ from ...core.validation.checks import EVENT_HANDLER as HANDLER_FIELDS
 from ...core.validation.checks import WEBHOOK as WEBHOOK_FIELDS
 from ...core.validation.checks import read_handler
 from ...core.validation.lint_fields import lint_document
-from ...definitions.api.tags import WorkflowTags
+from ...definitions.api.tags import WorkflowTags, tag_operations
 from ...definitions.validation import check_handler
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
@@ -81,36 +81,31 @@ MAX_ROWS = 100
 class EventHandlers(ConductorView):
     """GET, POST, PUT /api/event: list all handlers, create some, or update one."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the readable event handlers", permission=ALLOW_ALL, reply=ArrayOf(EVENT_HANDLER_DOCUMENT)
-        ),
-        "post": ApiOperation(
-            "Create an event handler",
-            permission=can_save_handlers,
-            reply=EMPTY_REPLY,
-            body=EVENT_HANDLER_DOCUMENT,
-            reports_findings=True,
-        ),
-        "put": ApiOperation(
-            "Update an event handler",
-            permission=can_save_handlers,
-            reply=EMPTY_REPLY,
-            body=EVENT_HANDLER_DOCUMENT,
-            reports_findings=True,
-        ),
-    }
-
+    @ApiOperation("List the readable event handlers", permission=ALLOW_ALL, reply=ArrayOf(EVENT_HANDLER_DOCUMENT))
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = EventHandler.objects.order_by("name")
         return Json(add_tags(visible(rows)))
 
+    @ApiOperation(
+        "Create an event handler",
+        permission=can_save_handlers,
+        reply=EMPTY_REPLY,
+        body=EVENT_HANDLER_DOCUMENT,
+        reports_findings=True,
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         handlers = parse_new_handlers(request_body.read_json(request))
         create_handlers(handlers, request.actor.name)
         found = [finding for each in handlers for finding in lint_document(each, EVENT_HANDLER_DOCUMENT)]
         return add_findings(EmptyOk(), found)
 
+    @ApiOperation(
+        "Update an event handler",
+        permission=can_save_handlers,
+        reply=EMPTY_REPLY,
+        body=EVENT_HANDLER_DOCUMENT,
+        reports_findings=True,
+    )
     def put(self, request: ConductorRequest) -> HttpResponse:
         handler = parse_changed_handler(request_body.read_object(request))
         update_handler(handler, request.actor.name)
@@ -123,22 +118,19 @@ class EventHandlerOne(ConductorView):
     The name of an event may contain slashes.
     """
 
-    operations = {
-        "get": ApiOperation(
-            "List the readable handlers of an event",
-            permission=ALLOW_ALL,
-            reply=ArrayOf(EVENT_HANDLER_DOCUMENT),
-            query={"activeOnly": bool},
-        ),
-        "delete": ApiOperation("Delete an event handler", permission=can_delete_handler, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation(
+        "List the readable handlers of an event",
+        permission=ALLOW_ALL,
+        reply=ArrayOf(EVENT_HANDLER_DOCUMENT),
+        query={"activeOnly": bool},
+    )
     def get(self, request: ConductorRequest, event: str) -> HttpResponse:
         rows = visible(EventHandler.objects.filter(event=event))
         if request.query.flag("activeOnly", True):
             rows = rows.filter(is_active=True)
         return Json(add_tags(rows.order_by("name")))
 
+    @ApiOperation("Delete an event handler", permission=can_delete_handler, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, event: str) -> HttpResponse:
         delete_handler(event, request.actor.name)
         return EmptyOk()
@@ -147,10 +139,7 @@ class EventHandlerOne(ConductorView):
 class EventHandlerNamed(ConductorView):
     """GET /api/event/handler/{name}: get a handler."""
 
-    operations = {
-        "get": ApiOperation("Get an event handler", permission=can_view_handler, reply=EVENT_HANDLER_DOCUMENT),
-    }
-
+    @ApiOperation("Get an event handler", permission=can_view_handler, reply=EVENT_HANDLER_DOCUMENT)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         row = EventHandler.objects.filter(name=name).first()
         if row is None:
@@ -162,12 +151,9 @@ class EventHandlerNamed(ConductorView):
 class IncomingEvent(ConductorView):
     """POST /api/event/handleIncomingEvent: receive an event. Field `event` names it; an `id` is processed only once."""
 
-    operations = {
-        "post": ApiOperation(
-            "Publish an event to the server", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=read_mapping
-        ),
-    }
-
+    @ApiOperation(
+        "Publish an event to the server", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=read_mapping
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         payload = request_body.read_object(request)
         event, id = payload.get("event"), payload.get("id") or str(uuid.uuid4())
@@ -182,14 +168,9 @@ class IncomingEvent(ConductorView):
 class ActiveEventHandlers(ConductorView):
     """GET /api/event/execution: list the active handlers with their numbers of events and actions."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the readable active event handlers with their statistics",
-            permission=ALLOW_ALL,
-            reply=HANDLED_EVENT_PAGE,
-        ),
-    }
-
+    @ApiOperation(
+        "List the readable active event handlers with their statistics", permission=ALLOW_ALL, reply=HANDLED_EVENT_PAGE
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(_handlers_with_counts(EventHandler.objects.filter(is_active=True), 0))
 
@@ -200,15 +181,12 @@ class EventHandlerNumbers(ConductorView):
     `from`: start of the counts, in epoch milliseconds.
     """
 
-    operations = {
-        "get": ApiOperation(
-            "List the readable event handlers with their statistics",
-            permission=ALLOW_ALL,
-            reply=HANDLED_EVENT_PAGE,
-            query={"from": int},
-        ),
-    }
-
+    @ApiOperation(
+        "List the readable event handlers with their statistics",
+        permission=ALLOW_ALL,
+        reply=HANDLED_EVENT_PAGE,
+        query={"from": int},
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(_handlers_with_counts(EventHandler.objects.all(), request.query.integer("from", 0, 64)))
 
@@ -225,15 +203,12 @@ def _handlers_with_counts(handlers: QuerySet[EventHandler], since: int) -> dict:
 class EventExecutions(ConductorView):
     """GET /api/event/execution/{name}?from=: list recent executions and skipped events of a handler, newest first."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the latest executions of an event handler",
-            permission=can_view_handler,
-            reply=ArrayOf(EVENT_EXECUTION),
-            query={"from": int},
-        ),
-    }
-
+    @ApiOperation(
+        "List the latest executions of an event handler",
+        permission=can_view_handler,
+        reply=ArrayOf(EVENT_EXECUTION),
+        query={"from": int},
+    )
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         if not EventHandler.objects.filter(name=name).exists():
             raise NotFound(f"EventHandler with name {name} not found!")
@@ -252,15 +227,9 @@ class EventExecutions(ConductorView):
 class EventMessages(ConductorView):
     """GET /api/event/message/{event}?from=: list the latest events with a name, newest first."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the latest readable events",
-            permission=ALLOW_ALL,
-            reply=ArrayOf(EVENT_MESSAGE),
-            query={"from": int},
-        ),
-    }
-
+    @ApiOperation(
+        "List the latest readable events", permission=ALLOW_ALL, reply=ArrayOf(EVENT_MESSAGE), query={"from": int}
+    )
     def get(self, request: ConductorRequest, event: str) -> HttpResponse:
         since = request.query.integer("from", 0, 64)
         rows = EventDelivery.objects.filter(event=event, received_at__gte=since).order_by("-received_at", "-pk")
@@ -274,15 +243,7 @@ class EventMessages(ConductorView):
 class EventTags(ConductorView):
     """GET, PUT, DELETE /api/event/{name}/tags: list, add or remove tags."""
 
-    operations = {
-        "get": ApiOperation("List the tags of an event handler", permission=can_view_handler, reply=ArrayOf(TAG)),
-        "put": ApiOperation(
-            "Set the tags of an event handler", permission=can_update_handler, reply=EMPTY_REPLY, body=ArrayOf(TAG)
-        ),
-        "delete": ApiOperation(
-            "Remove tags from an event handler", permission=can_update_handler, reply=EMPTY_REPLY, body=ArrayOf(TAG)
-        ),
-    }
+    operations = tag_operations("an event handler", can_view_handler, can_update_handler, removed=ArrayOf(TAG))
 
     target = EVENT_HANDLER
 

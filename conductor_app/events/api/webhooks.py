@@ -11,7 +11,7 @@ from ...core.decide import Report
 from ...core.document.fields import IntegerOf, MapOf, read_mapping, read_text
 from ...core.errors import Invalid, NotFound, PayloadTooLarge
 from ...core.validation.lint_fields import lint_document
-from ...definitions.api.tags import WorkflowTags
+from ...definitions.api.tags import WorkflowTags, tag_operations
 from ...runs.documents.workflows import find_run
 from ...tasks.api.serializers import parse_outcome
 from ...tasks.commands.reports import report_by_ref, report_task
@@ -66,12 +66,9 @@ can_delete_webhook = requires(DELETE, WEBHOOK, webhook_in_address)
 class EventQueueSizes(ConductorView):
     """GET /api/queue/size: return the size of each queue, which is 0 because messages take effect at once."""
 
-    operations = {
-        "get": ApiOperation(
-            "Get the sizes of the queues that complete waiting tasks", permission=ALLOW_ALL, reply=MapOf(IntegerOf())
-        ),
-    }
-
+    @ApiOperation(
+        "Get the sizes of the queues that complete waiting tasks", permission=ALLOW_ALL, reply=MapOf(IntegerOf())
+    )
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json({QUEUE_NAME_FORMAT.format(status): 0 for status in QUEUE_STATUSES})
 
@@ -79,12 +76,7 @@ class EventQueueSizes(ConductorView):
 class EventQueues(ConductorView):
     """GET /api/queue/: get the queue of each status."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the queues that complete waiting tasks", permission=ALLOW_ALL, reply=MapOf(read_text)
-        ),
-    }
-
+    @ApiOperation("List the queues that complete waiting tasks", permission=ALLOW_ALL, reply=MapOf(read_text))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json({status: QUEUE_NAME_FORMAT.format(status) for status in QUEUE_STATUSES})
 
@@ -92,15 +84,12 @@ class EventQueues(ConductorView):
 class EventForReference(ConductorView):
     """POST /api/queue/update/{workflowId}/{taskRef}/{status}: end the open task with this reference name."""
 
-    operations = {
-        "post": ApiOperation(
-            "Complete a waiting task by its reference name",
-            permission=can_complete_by_reference,
-            reply=EMPTY_REPLY,
-            body=read_mapping,
-        ),
-    }
-
+    @ApiOperation(
+        "Complete a waiting task by its reference name",
+        permission=can_complete_by_reference,
+        reply=EMPTY_REPLY,
+        body=read_mapping,
+    )
     def post(self, request: ConductorRequest, workflow: str, ref: str, status: str) -> HttpResponse:
         report = parse_message(request, status)
         find_run(workflow)
@@ -113,12 +102,7 @@ class EventForReference(ConductorView):
 class EventForTask(ConductorView):
     """POST /api/queue/update/{workflowId}/task/{taskId}/{status}: end this task, if it is open."""
 
-    operations = {
-        "post": ApiOperation(
-            "Complete a waiting task", permission=can_report_task, reply=EMPTY_REPLY, body=read_mapping
-        ),
-    }
-
+    @ApiOperation("Complete a waiting task", permission=can_report_task, reply=EMPTY_REPLY, body=read_mapping)
     def post(self, request: ConductorRequest, workflow: str, task_id: str, status: str) -> HttpResponse:
         report_task(workflow, task_id, parse_message(request, status), request.actor.name)
         return EmptyOk()
@@ -139,21 +123,18 @@ def parse_message(request: ConductorRequest, status: str) -> Report:
 class Webhooks(ConductorView):
     """GET, POST /api/metadata/webhook: list all webhooks, or create one."""
 
-    operations = {
-        "get": ApiOperation("List the readable webhooks", permission=ALLOW_ALL, reply=ArrayOf(handlers.WEBHOOK)),
-        "post": ApiOperation(
-            "Create a webhook",
-            permission=can_create_webhook,
-            reply=handlers.WEBHOOK,
-            body=handlers.WEBHOOK,
-            reports_findings=True,
-        ),
-    }
-
+    @ApiOperation("List the readable webhooks", permission=ALLOW_ALL, reply=ArrayOf(handlers.WEBHOOK))
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = visible(Webhook.objects.order_by("name"))
         return Json([webhook_document(row) for row in rows])
 
+    @ApiOperation(
+        "Create a webhook",
+        permission=can_create_webhook,
+        reply=handlers.WEBHOOK,
+        body=handlers.WEBHOOK,
+        reports_findings=True,
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
         with errors_under("createWebhook.webhookConfig"):
@@ -164,27 +145,24 @@ class Webhooks(ConductorView):
 class WebhookOne(ConductorView):
     """GET, PUT, DELETE /api/metadata/webhook/{id}: get, update or delete a webhook."""
 
-    operations = {
-        "get": ApiOperation("Get a webhook", permission=can_view_webhook, reply=handlers.WEBHOOK),
-        "put": ApiOperation(
-            "Update a webhook",
-            permission=can_update_webhook,
-            reply=handlers.WEBHOOK,
-            body=handlers.WEBHOOK,
-            reports_findings=True,
-        ),
-        "delete": ApiOperation("Delete a webhook", permission=can_delete_webhook, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Get a webhook", permission=can_view_webhook, reply=handlers.WEBHOOK)
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         return Json(webhook_document(webhooks.find_webhook(id)))
 
+    @ApiOperation(
+        "Update a webhook",
+        permission=can_update_webhook,
+        reply=handlers.WEBHOOK,
+        body=handlers.WEBHOOK,
+        reports_findings=True,
+    )
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         document = request_body.read_object(request)
         with errors_under("updateWebhook.webhookConfig"):
             reply = Json(webhook_document(webhooks.update_webhook(id, document, request.actor.name)))
         return add_findings(reply, list(lint_document(document, handlers.WEBHOOK, OTHER_FIELDS)))
 
+    @ApiOperation("Delete a webhook", permission=can_delete_webhook, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         webhooks.delete_webhook(id, request.actor.name)
         return EmptyOk()
@@ -193,15 +171,7 @@ class WebhookOne(ConductorView):
 class WebhookTags(ConductorView):
     """GET, PUT, DELETE /api/metadata/webhook/{name}/tags: list, add or remove tags."""
 
-    operations = {
-        "get": ApiOperation("List the tags of a webhook", permission=ADMINISTRATORS_ONLY, reply=ArrayOf(TAG)),
-        "put": ApiOperation(
-            "Set the tags of a webhook", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=ArrayOf(TAG)
-        ),
-        "delete": ApiOperation(
-            "Remove tags from a webhook", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=ArrayOf(TAG)
-        ),
-    }
+    operations = tag_operations("a webhook", ADMINISTRATORS_ONLY, ADMINISTRATORS_ONLY, removed=ArrayOf(TAG))
 
     target = WEBHOOK
 
@@ -211,17 +181,14 @@ class WebhookTags(ConductorView):
 class IncomingWebhook(ConductorView):
     """POST /api/webhook/{id}, POST /webhook/{id}: receive an event from another system and verify its signature."""
 
-    operations = {
-        "post": ApiOperation(
-            "Publish an event through a webhook",
-            reply=PLAIN_TEXT,
-            body=read_mapping,
-            empty_when="the request is an event, not the challenge of a new sender",
-        ),
-    }
-
     needs_login = False
 
+    @ApiOperation(
+        "Publish an event through a webhook",
+        reply=PLAIN_TEXT,
+        body=read_mapping,
+        empty_when="the request is an event, not the challenge of a new sender",
+    )
     def post(self, request: ConductorRequest, id: str) -> HttpResponse:
         content = request_body.read_bytes(request)
         if len(content) > MAX_BODY_BYTES:

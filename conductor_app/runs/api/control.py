@@ -49,10 +49,7 @@ can_remove_run = requires(DELETE, WORKFLOW, targets.run_in_address("workflow"))
 class Decide(ConductorView):
     """PUT /api/workflow/decide/{workflowId}: evaluate the workflow now."""
 
-    operations = {
-        "put": ApiOperation("Reevaluate a workflow", permission=can_control_run, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Reevaluate a workflow", permission=can_control_run, reply=EMPTY_REPLY)
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         repair.reevaluate_run(workflow, request.actor.name)
         return EmptyOk()
@@ -61,10 +58,7 @@ class Decide(ConductorView):
 class Pause(ConductorView):
     """PUT /api/workflow/{workflowId}/pause: pause the workflow, so that no new task is scheduled."""
 
-    operations = {
-        "put": ApiOperation("Pause a workflow", permission=can_control_run, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Pause a workflow", permission=can_control_run, reply=EMPTY_REPLY)
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         control.pause_run(workflow, request.actor.name)
         return EmptyOk()
@@ -73,10 +67,7 @@ class Pause(ConductorView):
 class Resume(ConductorView):
     """PUT /api/workflow/{workflowId}/resume: resume the paused workflow."""
 
-    operations = {
-        "put": ApiOperation("Resume a workflow", permission=can_control_run, reply=EMPTY_REPLY),
-    }
-
+    @ApiOperation("Resume a workflow", permission=can_control_run, reply=EMPTY_REPLY)
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         control.resume_run(workflow, request.actor.name)
         return EmptyOk()
@@ -88,10 +79,7 @@ class Remove(ConductorView):
     Its sub-workflows are deleted only with `cascade`.
     """
 
-    operations = {
-        "delete": ApiOperation("Remove a workflow", permission=can_remove_run, reply=EMPTY_REPLY, query=REMOVAL_QUERY),
-    }
-
+    @ApiOperation("Remove a workflow", permission=can_remove_run, reply=EMPTY_REPLY, query=REMOVAL_QUERY)
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
         control.remove_with_descendants(workflow, request.actor.name, archive=archive, cascade=cascade)
@@ -101,15 +89,12 @@ class Remove(ConductorView):
 class RetryWorkflow(ConductorView):
     """POST /api/workflow/{workflowId}/retry: retry the failed tasks."""
 
-    operations = {
-        "post": ApiOperation(
-            "Retry the failed tasks of a workflow",
-            permission=can_control_run,
-            reply=NO_CONTENT,
-            query={"resumeSubworkflowTasks": bool},
-        ),
-    }
-
+    @ApiOperation(
+        "Retry the failed tasks of a workflow",
+        permission=can_control_run,
+        reply=NO_CONTENT,
+        query={"resumeSubworkflowTasks": bool},
+    )
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         require_ended(workflow)
         with_children = request.query.flag("resumeSubworkflowTasks", False)
@@ -120,12 +105,9 @@ class RetryWorkflow(ConductorView):
 class Restart(ConductorView):
     """POST /api/workflow/{workflowId}/restart: restart from the beginning, optionally with the newest definition."""
 
-    operations = {
-        "post": ApiOperation(
-            "Restart a workflow", permission=can_control_run, reply=NO_CONTENT, query={"useLatestDefinitions": bool}
-        ),
-    }
-
+    @ApiOperation(
+        "Restart a workflow", permission=can_control_run, reply=NO_CONTENT, query={"useLatestDefinitions": bool}
+    )
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         with_latest = request.query.flag("useLatestDefinitions", False)
         repair.restart(workflow, request.actor.name, latest_definitions=with_latest)
@@ -135,15 +117,12 @@ class Restart(ConductorView):
 class RerunWorkflow(ConductorView):
     """POST /api/workflow/{workflowId}/rerun: rerun from one of the tasks, or from the start."""
 
-    operations = {
-        "post": ApiOperation(
-            "Rerun a workflow from a task or from its start",
-            permission=can_control_run,
-            reply=PLAIN_TEXT,
-            body=RERUN_REQUEST,
-        ),
-    }
-
+    @ApiOperation(
+        "Rerun a workflow from a task or from its start",
+        permission=can_control_run,
+        reply=PLAIN_TEXT,
+        body=RERUN_REQUEST,
+    )
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         rerun_request = parse_rerun_request(request_body.read_object(request))
         repair.rerun(workflow, request.actor.name, **rerun_request)
@@ -168,16 +147,13 @@ class Skip(ConductorView):
     join. `ref__2` means the second iteration of the loop around it; without an iteration, the current one.
     """
 
-    operations = {
-        "put": ApiOperation(
-            "Skip a task that has not started",
-            permission=can_control_run,
-            reply=EMPTY_REPLY,
-            body=SKIP_REQUEST,
-            query={"skipTaskRequest": str, "taskReferenceName": str},
-        ),
-    }
-
+    @ApiOperation(
+        "Skip a task that has not started",
+        permission=can_control_run,
+        reply=EMPTY_REPLY,
+        body=SKIP_REQUEST,
+        query={"skipTaskRequest": str, "taskReferenceName": str},
+    )
     def put(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
         input, output = parse_skip_request(request, request.query)
         repair.skip_step(workflow, step_reference(ref, request.query), request.actor.name, input=input, output=output)
@@ -190,16 +166,13 @@ class Jump(ConductorView):
     The steps before it become SKIPPED; parallel branches continue.
     """
 
-    operations = {
-        "post": ApiOperation(
-            "Continue a workflow at a later task",
-            permission=can_control_run,
-            reply=EMPTY_REPLY,
-            body=read_mapping,
-            query={"taskReferenceName": str},
-        ),
-    }
-
+    @ApiOperation(
+        "Continue a workflow at a later task",
+        permission=can_control_run,
+        reply=EMPTY_REPLY,
+        body=read_mapping,
+        query={"taskReferenceName": str},
+    )
     def post(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
         inputs = request_body.read_object(request) if request_body.read_bytes(request) else {}
         repair.jump_to_step(workflow, step_reference(ref, request.query), request.actor.name, input=inputs)
@@ -209,12 +182,9 @@ class Jump(ConductorView):
 class Variables(ConductorView):
     """POST /api/workflow/{workflowId}/variables: set variables and keep the others. The reply is the workflow."""
 
-    operations = {
-        "post": ApiOperation(
-            "Update the variables of a workflow", permission=can_control_run, reply=shapes.WORKFLOW, body=read_mapping
-        ),
-    }
-
+    @ApiOperation(
+        "Update the variables of a workflow", permission=can_control_run, reply=shapes.WORKFLOW, body=read_mapping
+    )
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         variables = request_body.read_object(request) if request_body.read_bytes(request) else {}
         repair.set_variables(workflow, variables, request.actor.name)
@@ -228,16 +198,13 @@ class State(ConductorView):
     does.
     """
 
-    operations = {
-        "post": ApiOperation(
-            "Update the variables and a task of a workflow",
-            permission=can_control_run,
-            reply=serializers.SIGNAL_RESPONSE,
-            body=STATE_UPDATE,
-            query=WAIT_QUERY,
-        ),
-    }
-
+    @ApiOperation(
+        "Update the variables and a task of a workflow",
+        permission=can_control_run,
+        reply=serializers.SIGNAL_RESPONSE,
+        body=STATE_UPDATE,
+        query=WAIT_QUERY,
+    )
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         update, by, wait_request = (
             parse_state_update(request_body.read_object(request)),
@@ -262,12 +229,9 @@ class Upgrade(ConductorView):
     refused with the reasons.
     """
 
-    operations = {
-        "post": ApiOperation(
-            "Move a running workflow to another version", permission=can_control_run, reply=EMPTY_REPLY, body=UPGRADE
-        ),
-    }
-
+    @ApiOperation(
+        "Move a running workflow to another version", permission=can_control_run, reply=EMPTY_REPLY, body=UPGRADE
+    )
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         upgrade = read_request(
             request_body.read_object(request), UPGRADE, "upgradeRunningWorkflow.upgradeRequest", check_upgrade
@@ -286,12 +250,7 @@ class Upgrade(ConductorView):
 class ResetCallbacks(ConductorView):
     """POST /api/workflow/{workflowId}/resetcallbacks: make delayed tasks available to workers at once."""
 
-    operations = {
-        "post": ApiOperation(
-            "Make the delayed tasks of a workflow available now", permission=can_control_run, reply=NO_CONTENT
-        ),
-    }
-
+    @ApiOperation("Make the delayed tasks of a workflow available now", permission=can_control_run, reply=NO_CONTENT)
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         repair.reset_callbacks(workflow, request.actor.name)
         return NoContent()
@@ -303,15 +262,12 @@ class TerminateRemove(ConductorView):
     `cascade`: delete its sub-workflows too, recursively.
     """
 
-    operations = {
-        "delete": ApiOperation(
-            "Terminate and remove a workflow",
-            permission=can_remove_run,
-            reply=EMPTY_REPLY,
-            query={**REASON_QUERY, **REMOVAL_QUERY},
-        ),
-    }
-
+    @ApiOperation(
+        "Terminate and remove a workflow",
+        permission=can_remove_run,
+        reply=EMPTY_REPLY,
+        query={**REASON_QUERY, **REMOVAL_QUERY},
+    )
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         archive, cascade = (request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False))
         reason = request.query.text("reason")

@@ -142,16 +142,13 @@ class Execution(ConductorView):
     A repeated request with the same requestId starts no workflow; it waits for the one that the first request started.
     """
 
-    operations = {
-        "post": ApiOperation(
-            "Start a workflow and wait for its end",
-            permission=can_start_workflow,
-            reply=serializers.SIGNAL_RESPONSE,
-            body=START_REQUEST,
-            query=WAIT_QUERY,
-        ),
-    }
-
+    @ApiOperation(
+        "Start a workflow and wait for its end",
+        permission=can_start_workflow,
+        reply=serializers.SIGNAL_RESPONSE,
+        body=START_REQUEST,
+        query=WAIT_QUERY,
+    )
     def post(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         wait_request = parse_wait(request.query)
         start_request = parse_start_request(
@@ -174,28 +171,25 @@ class ExecutionByName(ConductorView):
     waitForSeconds.
     """
 
-    operations = {
-        "post": ApiOperation(
-            "Start a workflow, wait for its end and get its output",
-            permission=can_start_named_workflow,
-            reply=read_mapping,
-            body=read_mapping,
-            query={"version": int, "correlationId": str},
-        ),
-        "get": ApiOperation(
-            "Start a workflow without input, wait for its end and get its output",
-            permission=can_start_named_workflow,
-            reply=read_mapping,
-            query=VERSION_QUERY,
-            changes_state=True,
-        ),
-    }
-
+    @ApiOperation(
+        "Start a workflow, wait for its end and get its output",
+        permission=can_start_named_workflow,
+        reply=read_mapping,
+        body=read_mapping,
+        query={"version": int, "correlationId": str},
+    )
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
         return start_and_wait(
             request, name, request_body.read_object(request) if request_body.read_bytes(request) else {}
         )
 
+    @ApiOperation(
+        "Start a workflow without input, wait for its end and get its output",
+        permission=can_start_named_workflow,
+        reply=read_mapping,
+        query=VERSION_QUERY,
+        changes_state=True,
+    )
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return start_and_wait(request, name, {})
 
@@ -244,12 +238,9 @@ DEFAULT_WAIT_MS = 5000
 class Signal(ConductorView):
     """POST /api/tasks/{workflowId}/{status}/signal: end the WAIT at which a workflow, or a child of it, stands."""
 
-    operations = {
-        "post": ApiOperation(
-            "Signal the task at which a workflow waits", permission=can_signal, reply=EMPTY_REPLY, body=read_mapping
-        ),
-    }
-
+    @ApiOperation(
+        "Signal the task at which a workflow waits", permission=can_signal, reply=EMPTY_REPLY, body=read_mapping
+    )
     def post(self, request: ConductorRequest, workflow_id: str, status: str) -> HttpResponse:
         send_signal(request, workflow_id, status)
         return EmptyOk()
@@ -258,16 +249,13 @@ class Signal(ConductorView):
 class SignalAndWait(ConductorView):
     """POST /api/tasks/{workflowId}/{status}/signal/sync: send a signal and wait for the workflow's next stop."""
 
-    operations = {
-        "post": ApiOperation(
-            "Signal the waiting task of a workflow, and wait for its next stop",
-            permission=can_signal,
-            reply=serializers.SIGNAL_RESPONSE,
-            body=read_mapping,
-            query={"returnStrategy": str, "timeoutMillis": int},
-        ),
-    }
-
+    @ApiOperation(
+        "Signal the waiting task of a workflow, and wait for its next stop",
+        permission=can_signal,
+        reply=serializers.SIGNAL_RESPONSE,
+        body=read_mapping,
+        query={"returnStrategy": str, "timeoutMillis": int},
+    )
     def post(self, request: ConductorRequest, workflow_id: str, status: str) -> HttpResponse:
         query = request.query
         seconds = max(query.integer("timeoutMillis", DEFAULT_WAIT_MS, bits=64), 0) / 1000

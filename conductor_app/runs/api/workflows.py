@@ -64,16 +64,9 @@ can_view_correlated_workflows = requires(READ, WORKFLOW_DEF, correlated_definiti
 class Workflows(ConductorView):
     """POST /api/workflow: start a workflow."""
 
-    operations = {
-        "post": ApiOperation(
-            "Start a workflow",
-            permission=can_start_workflow,
-            reply=PLAIN_TEXT,
-            body=START_REQUEST,
-            reports_findings=True,
-        ),
-    }
-
+    @ApiOperation(
+        "Start a workflow", permission=can_start_workflow, reply=PLAIN_TEXT, body=START_REQUEST, reports_findings=True
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
         start_request = parse_start_request(document)
@@ -85,16 +78,13 @@ class Workflows(ConductorView):
 class StartVersion(ConductorView):
     """POST /api/workflow/start/{name}/{version}: start this version of a workflow; 0 is the newest."""
 
-    operations = {
-        "post": ApiOperation(
-            "Start a version of a workflow",
-            permission=can_start_workflow,
-            reply=PLAIN_TEXT,
-            body=START_REQUEST,
-            reports_findings=True,
-        ),
-    }
-
+    @ApiOperation(
+        "Start a version of a workflow",
+        permission=can_start_workflow,
+        reply=PLAIN_TEXT,
+        body=START_REQUEST,
+        reports_findings=True,
+    )
     def post(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         body = request_body.read_object(request) if request_body.read_bytes(request) else {}
         start_request = parse_start_request(
@@ -108,29 +98,18 @@ class StartVersion(ConductorView):
 class WorkflowOne(ConductorView):
     """POST /api/workflow/{name}: start a workflow. GET, DELETE /api/workflow/{workflowId}: show it, stop it."""
 
-    operations = {
-        "post": ApiOperation(
-            "Start a workflow by name",
-            permission=can_start_workflow_in_address,
-            reply=PLAIN_TEXT,
-            body=read_mapping,
-            query={"version": int, "correlationId": str, "priority": int},
-        ),
-        "get": ApiOperation(
-            "Get a workflow", permission=can_view_run, reply=shapes.WORKFLOW, query={"includeTasks": bool}
-        ),
-        "delete": ApiOperation(
-            "Terminate a workflow",
-            permission=can_control_run,
-            reply=EMPTY_REPLY,
-            query={"reason": str, "triggerFailureWorkflow": bool},
-        ),
-    }
-
+    @ApiOperation(
+        "Start a workflow by name",
+        permission=can_start_workflow_in_address,
+        reply=PLAIN_TEXT,
+        body=read_mapping,
+        query={"version": int, "correlationId": str, "priority": int},
+    )
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         start_request = parse_start_by_name(workflow, request.query, request_body.read_object(request), request.headers)
         return PlainText(start_run(start_request, request.actor.name))
 
+    @ApiOperation("Get a workflow", permission=can_view_run, reply=shapes.WORKFLOW, query={"includeTasks": bool})
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         with_tasks = request.query.flag("includeTasks", True)
         try:
@@ -139,6 +118,12 @@ class WorkflowOne(ConductorView):
             document = find_test(workflow)
             return Json(document if with_tasks else {**document, "tasks": []})
 
+    @ApiOperation(
+        "Terminate a workflow",
+        permission=can_control_run,
+        reply=EMPTY_REPLY,
+        query={"reason": str, "triggerFailureWorkflow": bool},
+    )
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
         control.terminate_run(workflow, request.actor.name, reason, with_failure)
@@ -148,15 +133,12 @@ class WorkflowOne(ConductorView):
 class WorkflowStatus(ConductorView):
     """GET /api/workflow/{workflowId}/status: return the status, and output and variables if requested."""
 
-    operations = {
-        "get": ApiOperation(
-            "Get the status of a workflow",
-            permission=can_view_run,
-            reply=serializers.STATUS,
-            query={"includeOutput": bool, "includeVariables": bool},
-        ),
-    }
-
+    @ApiOperation(
+        "Get the status of a workflow",
+        permission=can_view_run,
+        reply=serializers.STATUS,
+        query={"includeOutput": bool, "includeVariables": bool},
+    )
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         with_output, with_variables = (request.query.flag(f"include{part}", False) for part in ("Output", "Variables"))
         run = find_run(workflow, ["output"] * with_output + ["variables"] * with_variables)
@@ -166,15 +148,12 @@ class WorkflowStatus(ConductorView):
 class WorkflowTasks(ConductorView):
     """GET /api/workflow/{workflowId}/tasks: list a page of the tasks, optionally of some statuses only."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the tasks of a workflow",
-            permission=can_view_run,
-            reply=serializers.TASK_PAGE,
-            query={"start": int, "count": int, "status": str},
-        ),
-    }
-
+    @ApiOperation(
+        "List the tasks of a workflow",
+        permission=can_view_run,
+        reply=serializers.TASK_PAGE,
+        query={"start": int, "count": int, "status": str},
+    )
     @read_snapshot()
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         run, query = find_run(workflow), request.query
@@ -188,15 +167,12 @@ class WorkflowTasks(ConductorView):
 class Running(ConductorView):
     """GET /api/workflow/running/{name}: list the ids of open workflows, or of all that started in a period."""
 
-    operations = {
-        "get": ApiOperation(
-            "List the ids of running workflows",
-            permission=can_view_runs_of_workflow,
-            reply=texts,
-            query={"version": int, "startTime": int, "endTime": int},
-        ),
-    }
-
+    @ApiOperation(
+        "List the ids of running workflows",
+        permission=can_view_runs_of_workflow,
+        reply=texts,
+        query={"version": int, "startTime": int, "endTime": int},
+    )
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         version, query = request.query.integer("version", 1), request.query
         start, end = query.integer("startTime", 0, bits=64), query.integer("endTime", 0, bits=64)
@@ -215,15 +191,12 @@ CHUNK_SIZE = 500
 class Correlated(ConductorView):
     """GET /api/workflow/{name}/correlated/{correlationId}: list the workflows of a name with a correlation id."""
 
-    operations = {
-        "get": ApiOperation(
-            "List workflows with a correlation id",
-            permission=can_view_runs_of_workflow,
-            reply=ArrayOf(shapes.WORKFLOW),
-            query=INCLUDE_QUERY,
-        ),
-    }
-
+    @ApiOperation(
+        "List workflows with a correlation id",
+        permission=can_view_runs_of_workflow,
+        reply=ArrayOf(shapes.WORKFLOW),
+        query=INCLUDE_QUERY,
+    )
     def get(self, request: ConductorRequest, workflow: str, correlation_id: str) -> HttpResponse:
         return Json(running_by_correlation_id(request, [workflow], [correlation_id])[correlation_id])
 
@@ -231,25 +204,22 @@ class Correlated(ConductorView):
 class CorrelatedMany(ConductorView):
     """POST, GET /api/workflow/{name}/correlated: list the workflows of a name by correlation id."""
 
-    operations = {
-        "post": ApiOperation(
-            "List workflows with any of several correlation ids",
-            permission=can_view_runs_of_workflow,
-            reply=ArraysByKey(shapes.WORKFLOW),
-            body=texts,
-            query=INCLUDE_QUERY,
-        ),
-        "get": ApiOperation(
-            "List workflows with any of several correlation ids, given in the query",
-            permission=can_view_runs_of_workflow,
-            reply=ArraysByKey(shapes.WORKFLOW),
-            query=INCLUDE_QUERY | {"correlationIds": str},
-        ),
-    }
-
+    @ApiOperation(
+        "List workflows with any of several correlation ids",
+        permission=can_view_runs_of_workflow,
+        reply=ArraysByKey(shapes.WORKFLOW),
+        body=texts,
+        query=INCLUDE_QUERY,
+    )
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         return Json(running_by_correlation_id(request, [workflow], request_body.read_texts(request)))
 
+    @ApiOperation(
+        "List workflows with any of several correlation ids, given in the query",
+        permission=can_view_runs_of_workflow,
+        reply=ArraysByKey(shapes.WORKFLOW),
+        query=INCLUDE_QUERY | {"correlationIds": str},
+    )
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         # One client asks so, and repeats the ids in the query or sends them as a body.
         requested = request.query.texts("correlationIds") or request.query.texts("correlationId")
@@ -261,16 +231,13 @@ class CorrelatedMany(ConductorView):
 class CorrelatedBatch(ConductorView):
     """POST /api/workflow/correlated/batch: list the workflows of several names by correlation id."""
 
-    operations = {
-        "post": ApiOperation(
-            "List workflows with any of several names and correlation ids",
-            permission=can_view_correlated_workflows,
-            reply=ArraysByKey(shapes.WORKFLOW),
-            body=serializers.CORRELATION,
-            query=INCLUDE_QUERY,
-        ),
-    }
-
+    @ApiOperation(
+        "List workflows with any of several names and correlation ids",
+        permission=can_view_correlated_workflows,
+        reply=ArraysByKey(shapes.WORKFLOW),
+        body=serializers.CORRELATION,
+        query=INCLUDE_QUERY,
+    )
     def post(self, request: ConductorRequest) -> HttpResponse:
         requested = read_request(
             request_body.read_object(request), CORRELATION, "getWorkflows.correlationIdsSearchRequest", no_check
@@ -303,19 +270,16 @@ def running_by_correlation_id(
 class WorkflowLabels(ConductorView):
     """GET, PUT, DELETE /api/workflow/{workflowId}/labels: get, add or remove labels. The reply has all labels."""
 
-    operations = {
-        "get": ApiOperation("List the labels of a workflow", permission=can_view_run, reply=texts),
-        "put": ApiOperation("Add labels to a workflow", permission=can_control_run, reply=texts, body=texts),
-        "delete": ApiOperation("Remove labels from a workflow", permission=can_control_run, reply=texts, body=texts),
-    }
-
+    @ApiOperation("List the labels of a workflow", permission=can_view_run, reply=texts)
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         return _labels_of(find_run(workflow).pk)
 
+    @ApiOperation("Add labels to a workflow", permission=can_control_run, reply=texts, body=texts)
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         labels_and_messages.add_labels(workflow, request_body.read_texts(request), request.actor.name)
         return _labels_of(workflow)
 
+    @ApiOperation("Remove labels from a workflow", permission=can_control_run, reply=texts, body=texts)
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         labels_and_messages.remove_labels(workflow, request_body.read_texts(request), request.actor.name)
         return _labels_of(workflow)
@@ -331,11 +295,8 @@ class WorkflowMessages(ConductorView):
     A refusal has the shape of all others, where the original answers bare text (api §1.2): clients read its message.
     """
 
-    operations = {
-        "post": ApiOperation(
-            "Send a message to a running workflow", permission=can_control_run, reply=PLAIN_TEXT, body=read_mapping
-        ),
-    }
-
+    @ApiOperation(
+        "Send a message to a running workflow", permission=can_control_run, reply=PLAIN_TEXT, body=read_mapping
+    )
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         return PlainText(labels_and_messages.send_inbox_message(workflow, read_object(request)))

@@ -49,12 +49,9 @@ def _build_document() -> dict[str, Any]:
 class OpenApiDocument(ConductorView):
     """GET /api/openapi.json: get the description of every operation."""
 
-    operations = {
-        "get": ApiOperation("", permission=ALLOW_ALL),
-    }
-
     schema = None
 
+    @ApiOperation("", permission=ALLOW_ALL)
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(build_document())
 

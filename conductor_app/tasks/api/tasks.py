@@ -90,17 +90,14 @@ MAX_TASKS = 1000
 class BatchPoll(WorkerView):
     """GET /api/tasks/poll/batch/{taskType}: claim tasks for a worker; `[]` if there are none."""
 
-    operations = {
-        "get": ApiOperation(
-            "Poll for several tasks",
-            permission=can_poll,
-            reply=ArrayOf(shapes.TASK),
-            query=POLL_QUERY | {"count": int, "timeout": int},
-            changes_state=True,
-            rate=POLLS,
-        ),
-    }
-
+    @ApiOperation(
+        "Poll for several tasks",
+        permission=can_poll,
+        reply=ArrayOf(shapes.TASK),
+        query=POLL_QUERY | {"count": int, "timeout": int},
+        changes_state=True,
+        rate=POLLS,
+    )
     def get(self, request: WorkerRequest, task_type: str) -> HttpResponse:
         query = request.query
         count, wait_ms = query.integer("count", 1), query.integer("timeout", 100)
@@ -123,18 +120,15 @@ class BatchPoll(WorkerView):
 class Poll(WorkerView):
     """GET /api/tasks/poll/{taskType}: claim one task for a worker; 204 if there is none."""
 
-    operations = {
-        "get": ApiOperation(
-            "Poll for one task",
-            permission=can_poll,
-            reply=shapes.TASK,
-            query=POLL_QUERY,
-            can_be_empty=True,
-            changes_state=True,
-            rate=POLLS,
-        ),
-    }
-
+    @ApiOperation(
+        "Poll for one task",
+        permission=can_poll,
+        reply=shapes.TASK,
+        query=POLL_QUERY,
+        can_be_empty=True,
+        changes_state=True,
+        rate=POLLS,
+    )
     def get(self, request: WorkerRequest, task_type: str) -> HttpResponse:
         worker, domain = request.query.text("workerid"), request.query.text("domain")[:MAX_DOMAIN_LENGTH]
         claim = begin_claim(task_type[:MAX_TYPE_LENGTH], worker=worker, domain=domain, client=waiting_client(request))
@@ -224,12 +218,7 @@ def report_guard(actor: Actor) -> Guard | None:
 class TaskUpdates(WorkerView):
     """POST /api/tasks: report the result of an attempt, or extend its lease."""
 
-    operations = {
-        "post": ApiOperation(
-            "Report the result of a task", permission=can_report_loaded_task, reply=PLAIN_TEXT, body=TASK_RESULT
-        ),
-    }
-
+    @ApiOperation("Report the result of a task", permission=can_report_loaded_task, reply=PLAIN_TEXT, body=TASK_RESULT)
     def post(self, request: WorkerRequest) -> HttpResponse:
         result = parse_task_result(read_report(request))
         report_result(result, request.actor)
@@ -239,16 +228,13 @@ class TaskUpdates(WorkerView):
 class TaskUpdatesWithNext(WorkerView):
     """POST /api/tasks/update-v2: report the result of an attempt and claim the next task of the same queue."""
 
-    operations = {
-        "post": ApiOperation(
-            "Report the result of a task and poll for the next one",
-            permission=can_report_loaded_task,
-            reply=shapes.TASK,
-            body=TASK_RESULT,
-            can_be_empty=True,
-        ),
-    }
-
+    @ApiOperation(
+        "Report the result of a task and poll for the next one",
+        permission=can_report_loaded_task,
+        reply=shapes.TASK,
+        body=TASK_RESULT,
+        can_be_empty=True,
+    )
     def post(self, request: WorkerRequest) -> HttpResponse:
         result, actor = parse_task_result(read_report(request)), request.actor
 
@@ -265,10 +251,7 @@ class TaskUpdatesWithNext(WorkerView):
 class TaskOne(ConductorView):
     """GET /api/tasks/{taskId}: get a task."""
 
-    operations = {
-        "get": ApiOperation("Get a task", permission=can_view_task, reply=shapes.TASK),
-    }
-
+    @ApiOperation("Get a task", permission=can_view_task, reply=shapes.TASK)
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         return Json(wire_task(find_attempt(task_id)))
 
@@ -276,17 +259,14 @@ class TaskOne(ConductorView):
 class TaskByReference(ConductorView):
     """POST /api/tasks/{workflowId}/{taskRef}/{status}: end the open task with this reference name."""
 
-    operations = {
-        "post": ApiOperation(
-            "Complete or fail an open task by its reference name",
-            permission=can_report_by_reference,
-            reply=PLAIN_TEXT,
-            body=read_mapping,
-            query={"workerid": str},
-            empty_when="no open task has this reference name",
-        ),
-    }
-
+    @ApiOperation(
+        "Complete or fail an open task by its reference name",
+        permission=can_report_by_reference,
+        reply=PLAIN_TEXT,
+        body=read_mapping,
+        query={"workerid": str},
+        empty_when="no open task has this reference name",
+    )
     def post(self, request: ConductorRequest, workflow_id: str, ref: str, status: str) -> HttpResponse:
         attempt_id = resolve_by_reference(request, workflow_id, ref, status)
         return PlainText(attempt_id) if attempt_id else EmptyOk()
@@ -295,16 +275,13 @@ class TaskByReference(ConductorView):
 class TaskByReferenceAndWorkflow(ConductorView):
     """POST /api/tasks/{workflowId}/{taskRef}/{status}/sync: end an open task, and return the workflow."""
 
-    operations = {
-        "post": ApiOperation(
-            "Complete or fail an open task by its reference name and get the workflow",
-            permission=can_report_by_reference,
-            reply=shapes.WORKFLOW,
-            body=read_mapping,
-            query={"workerid": str},
-        ),
-    }
-
+    @ApiOperation(
+        "Complete or fail an open task by its reference name and get the workflow",
+        permission=can_report_by_reference,
+        reply=shapes.WORKFLOW,
+        body=read_mapping,
+        query={"workerid": str},
+    )
     def post(self, request: ConductorRequest, workflow_id: str, ref: str, status: str) -> HttpResponse:
         find_run(workflow_id)
         if resolve_by_reference(request, workflow_id, ref, status) is None:
@@ -331,19 +308,14 @@ def resolve_by_reference(request: ConductorRequest, workflow_id: str, ref: str, 
 class TaskLogs(ConductorView):
     """GET, POST /api/tasks/{taskId}/log: get the log, or add a line."""
 
-    operations = {
-        "get": ApiOperation(
-            "Get the log of a task", permission=can_view_task, reply=ArrayOf(serializers.SENT_LOG), can_be_empty=True
-        ),
-        "post": ApiOperation(
-            "Add a line to the log of a task", permission=can_log_task, reply=EMPTY_REPLY, body=PLAIN_TEXT
-        ),
-    }
-
+    @ApiOperation(
+        "Get the log of a task", permission=can_view_task, reply=ArrayOf(serializers.SENT_LOG), can_be_empty=True
+    )
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         lines = load_logs(task_id)
         return Json(lines) if lines else NoContent()
 
+    @ApiOperation("Add a line to the log of a task", permission=can_log_task, reply=EMPTY_REPLY, body=PLAIN_TEXT)
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         add_log(task_id, parse_line(request_body.read_text(request)))
         return EmptyOk()
@@ -361,10 +333,7 @@ def parse_line(sent: bytes) -> str:
 class InputProvenance(ConductorView):
     """GET /api/insight/tasks/{taskId}/provenance: list where each expression of a task's input got its value."""
 
-    operations = {
-        "get": ApiOperation("Explain the input of a task", permission=can_view_task, reply=serializers.PROVENANCE),
-    }
-
+    @ApiOperation("Explain the input of a task", permission=can_view_task, reply=serializers.PROVENANCE)
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         attempt = find_attempt(task_id)
         definition = parsed_definition(attempt.run.resolved_definition_id) if attempt.run else None

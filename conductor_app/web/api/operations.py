@@ -1,6 +1,6 @@
 """Operations of the API, their replies and their errors.
 
-A view declares the operations of its methods; authorization and the OpenAPI document read them there. A reply is JSON,
+The handlers of a view declare their operations, which authorization and the OpenAPI document read. A reply is JSON,
 plain text, or has no body. Errors have Conductor's format: status, message, and all validation errors of a document
 (api §3.17). Findings are in a header: clients parse the bodies of these replies, most of which are empty, and ignore
 headers that they do not know.
@@ -9,14 +9,14 @@ headers that they do not know.
 import json
 import logging
 import socket
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from django.core.exceptions import BadRequest, DisallowedHost, SuspiciousOperation
 from django.core.signals import got_request_exception
 from django.db import DataError
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
 from rest_framework.exceptions import MethodNotAllowed
@@ -262,10 +262,11 @@ class ArraysByKey(NamedTuple):
 
 PLAIN_TEXT, BINARY, EMPTY_REPLY, NO_CONTENT = "bare text", "bytes", "an empty reply", "204"
 Shape = FieldTable | ArrayOf | ArraysByKey | Reader | str
+Handler = TypeVar("Handler", bound=Callable[..., HttpResponseBase])
 
 
 class ApiOperation(NamedTuple):
-    """One method of one address.
+    """One method of one address, as a decorator of its handler.
 
     `permission`: what the caller needs; administrators only unless it is declared. `reply`, `body`: the shape of the
     response and of the request; an operation without a reply is not published in the OpenAPI document.
@@ -286,6 +287,11 @@ class ApiOperation(NamedTuple):
     changes_state: bool = False
     rate: Rate | None = None
     reports_findings: bool = False
+
+    def __call__(self, handler: Handler) -> Handler:
+        """Return the handler with its operation, which `ConductorView` reads."""
+        handler.operation = self  # type: ignore[attr-defined]  # an attribute of this project
+        return handler
 
 
 POLL_QUERY = {"workerid": str, "domain": str}

@@ -155,7 +155,10 @@ class ConductorView(ApiView):
     """Base class of views. The HTTP method selects the handler; exceptions become responses in Conductor's format."""
 
     operations: ClassVar[Mapping[str, ApiOperation]] = {}
-    """The operation of each method. A method that is not declared is for administrators only."""
+    """The operation of each method, which decorates its handler. A method without one is for administrators only.
+
+    A view whose handlers are those of another one assigns it.
+    """
     needs_login: Any = True
     """False for an address that checks no caller, such as a signed link."""
     authentication_classes = (CallerAuthentication,)
@@ -164,6 +167,12 @@ class ConductorView(ApiView):
     parser_classes = (JsonParser,)
     renderer_classes = (JsonRenderer, PlainTextRenderer)
     request_class = ConductorRequest
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        handlers = {name: vars(cls)[name] for name in HANDLED_METHODS if name in vars(cls)}
+        declared = {name: each.operation for name, each in handlers.items() if hasattr(each, "operation")}
+        cls.operations = vars(cls).get("operations", {**cls.operations, **declared})
 
     @classmethod
     def operation(cls, method: str) -> ApiOperation:
