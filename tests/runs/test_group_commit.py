@@ -1,7 +1,7 @@
 """Group commit: reports that wait at the same time share a transaction, and none affects another."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Event
@@ -19,6 +19,7 @@ from conductor_app.runs.models import HistoryEntry
 from conductor_app.runs.store import loading as store
 from conductor_app.tasks.commands.next_claim import NextClaim
 from tests.builders import step
+from tests.runs.held_groups import HeldGroups
 from tests.scenario import ACTOR, Scenario
 
 pytestmark = [
@@ -39,38 +40,6 @@ def scenarios(clock) -> list[Scenario]:
 def completion(scenario: Scenario) -> GroupedChange:
     attempt = scenario.task("a").id
     return GroupedChange(scenario.id, attempt, apply_report(attempt, Report("COMPLETED")), ACTOR, "")
-
-
-class HeldGroups:
-    """Groups whose first transaction begins only after `count` further changes wait."""
-
-    def __init__(self, count: int) -> None:
-        self.sizes: list[int] = []
-        self.count, self._has_begun = count, Event()
-        self.groups = GroupCommit(self._commit)
-        self.commit: Callable[[Sequence[GroupedCommand]], None] = commit_group
-
-    def _commit(self, members: Sequence[GroupedCommand]) -> None:
-        if not self.sizes:
-            self._has_begun.set()
-            while len(self.groups._waiting) < self.count:
-                Event().wait(0.001)
-        self.sizes.append(len(members))
-        self.commit(members)
-
-    def change_all(self, changes: Sequence[GroupedChange]) -> list[Future]:
-        """Start all changes, the first one before the others, and return their results."""
-        with ThreadPoolExecutor(len(changes)) as pool:
-            first = pool.submit(self._change, changes[0])
-            self._has_begun.wait(30)
-            others = [pool.submit(self._change, change) for change in changes[1:]]
-        return [first, *others]
-
-    def _change(self, change: GroupedChange):
-        try:
-            return self.groups.change(change)
-        finally:
-            connection.close()
 
 
 @pytest.fixture(autouse=True)

@@ -121,7 +121,7 @@ class RunCommand:
         """Return the change that can share a transaction with others, or None if it needs its own."""
         is_plain = self.audit is None and self.consumes is None and self.within_transaction is None
         is_plain = is_plain and not self.payload_paths and self.expected_revision is None and self.write_logs is None
-        if not (is_plain and self.attempts and len(self.attempts) == 1 and supports_commit_in_batch()):
+        if not (is_plain and self.attempts and len(self.attempts) == 1 and may_share_transaction()):
             return None
         change = GroupedChange(
             self.run_id,
@@ -132,7 +132,7 @@ class RunCommand:
             self.authorize,
             self.final_query,
         )
-        return change if change.has_valid_ids and not is_in_transaction() else None
+        return change if change.has_valid_ids else None
 
 
 class DecisionFailed(Exception):
@@ -453,16 +453,20 @@ def save_decision(
 
 
 def add_decision(
-    before: Run, decision: Decision, revision: RevisionInfo, writes: StatementBatch
+    before: Run,
+    decision: Decision,
+    revision: RevisionInfo,
+    writes: StatementBatch,
+    origin: RunOrigin | None = None,
 ) -> Callable[[], None] | None:
-    """Add the statements of a decision to those of others.
+    """Add the statements of a decision to those of others. `origin`: the run is new, and its row is inserted.
 
     Returns a function that sends notifications and messages, to be called after the commit; None if the decision needs
     its own transaction.
     """
     own = new_batch(LoadedData(), ends_transaction=False)
     try:
-        notify = _add_statements(before, decision, revision, ChildStarts(own, revision.at, is_enabled=True))
+        notify = _add_statements(before, decision, revision, ChildStarts(own, revision.at, is_enabled=True), origin)
         if own.copies:
             return None
         writes.append_with_payloads(own)
@@ -606,13 +610,25 @@ class NotReadHere(Exception):
     """The first decision needs data that the transaction of the parent does not read."""
 
 
+def may_share_transaction() -> bool:
+    """Return True if changes of this thread may be part of a group: on PostgreSQL, outside of transactions."""
+    return supports_commit_in_batch() and not is_in_transaction()
+
+
 def commit_group(members: Sequence[GroupedCommand]) -> None:
-    """Lock the available runs of a group, decide about each, and write all decisions, in two round trips."""
+    """Lock the available runs of a group, decide about each and about new runs, and write all decisions.
+
+    This takes two round trips, or one if all runs are new.
+    """
     with transaction.atomic():
         now, writes = clock.now(), StatementBatch(ends_transaction=True)
-        snapshots = loading.lock_available({member.change.run_id: member.change.attempt_id for member in members})
-        for member in members:
-            if (before := snapshots.get(member.change.run_id)) is not None:
+        changes = [member.change for member in members]
+        attempts = {each.run_id: each.attempt_id for each in changes if each.new_run is None}
+        runs = {each.run_id: each.new_run for each in changes if each.new_run is not None}
+        runs |= loading.lock_available(attempts) if attempts else {}
+        # Transactions that insert the same keys in the same order cannot wait for each other.
+        for member in sorted(members, key=lambda member: member.change.unique_key):
+            if (before := runs.get(member.change.run_id)) is not None:
                 member.context.run(_decide_in_group, member, before, now, writes)
         if writes.statements:
             fault_points.reach("before-commit")
@@ -630,12 +646,13 @@ def _decide_in_group(member: GroupedCommand, before: Run, now: int, writes: Stat
         # What is refused only at the moment may succeed in the transaction of its own, which is repeated.
         member.refusal = None if is_transient(refusal) else refusal
         return
-    except PayloadOverLimit:
+    except (PayloadOverLimit, DecisionFailed):
         # The transaction of its own fails the run.
         return
     if decision.data_requests or not decision.effects:
         return
-    notify = add_decision(before, decision, RevisionInfo(now, change.actor, change.reason), writes)
+    revision = RevisionInfo(now, change.actor, change.reason)
+    notify = add_decision(before, decision, revision, writes, change.origin)
     if notify is not None:
         member.saved = SavedChange(decision.effects, notify)
         if change.final_query is not None and (query := change.final_query(before, now)) is not None:

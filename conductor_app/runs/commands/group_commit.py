@@ -1,4 +1,4 @@
-"""Group commit: under load, reports of one process on several runs share a transaction.
+"""Group commit: under load, reports of one process on several runs and starts of runs share a transaction.
 
 A run that another transaction has locked, a decision that needs more data, and every member of a group whose
 transaction fails are changed in transactions of their own, as without a group.
@@ -15,7 +15,7 @@ from ...core.effects import Effect
 from ...core.errors import RequestRefused
 from ...core.primitives import ID_PATTERN
 from ...core.snapshot import Run
-from ..store.writing import FinalQuery
+from ..store.writing import FinalQuery, RunOrigin
 
 MAX_GROUP = 16
 """The maximum number of changes in one transaction."""
@@ -27,10 +27,11 @@ MAX_WAIT_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class GroupedChange:
-    """A change that can share its transaction: a command about one attempt, by an actor, and nothing else.
+    """A change that can share its transaction: a command about one attempt, or a start, by an actor, and nothing else.
 
     `authorize`: raises Forbidden if the caller has no permission for the loaded run. `final_query`: returns what to
-    execute at the end of the transaction, of the loaded run and the time.
+    execute at the end of the transaction, of the loaded run and the time. `new_run`, `origin`: the run that starts,
+    before its first decision; it has no attempt yet.
     """
 
     run_id: str
@@ -40,11 +41,25 @@ class GroupedChange:
     reason: str
     authorize: Callable[[Run], None] | None = None
     final_query: Callable[[Run, int], FinalQuery | None] | None = None
+    new_run: Run | None = None
+    origin: RunOrigin | None = None
 
     @property
     def has_valid_ids(self) -> bool:
         """True if the database accepts the ids. A text that it cannot store would fail the whole group."""
         return bool(ID_PATTERN.fullmatch(self.run_id) and ID_PATTERN.fullmatch(self.attempt_id))
+
+    @property
+    def unique_key(self) -> str:
+        """The key that no other run may have, if the start has one: a second start with it would fail the group."""
+        origin, run = self.origin, self.new_run
+        key = (origin.idempotency_key or origin.request_id) if origin else None
+        return f"{run.definition.name} {key}" if key and run else ""
+
+    @property
+    def subject(self) -> str:
+        """What at most one change of a group is about: the run, or the key of a run that starts."""
+        return self.unique_key or self.run_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +162,12 @@ class GroupCommit:
                 member.wake()
 
     def _take_waiting(self, leader: GroupedCommand) -> list[GroupedCommand]:
-        """Remove and return waiting members, at most one for each run."""
-        runs, taken, left = {leader.change.run_id}, [], deque[GroupedCommand]()
+        """Remove and return waiting members, at most one for each subject."""
+        subjects, taken, left = {leader.change.subject}, [], deque[GroupedCommand]()
         with self._lock:
             for member in self._waiting:
-                if len(runs) < MAX_GROUP and member.change.run_id not in runs:
-                    runs.add(member.change.run_id)
+                if len(subjects) < MAX_GROUP and member.change.subject not in subjects:
+                    subjects.add(member.change.subject)
                     taken.append(member)
                 else:
                     left.append(member)

@@ -34,14 +34,17 @@ from ..store import loading
 from ..store.writing import RunOrigin, StaleRow, StatementBatch
 from . import labels_and_messages, rate_limits
 from .change import (
+    GROUPS,
     DecisionFailed,
     TransactionLoop,
     decide_from_rows,
+    may_share_transaction,
     new_batch,
     save_decision,
     wake_run,
 )
 from .debugging import BreakpointRequest, build_breakpoint
+from .group_commit import GroupedChange
 from .loaded_data import LoadedData
 
 FARTHEST_MS = 366 * 86_400_000
@@ -116,7 +119,9 @@ def _start_or_find_earlier(loop: "StartLoop") -> str:
     """
     name = loop.new_run.definition.name
     try:
-        loop.run()
+        change = loop.as_grouped_change()
+        if change is None or GROUPS.value.change(change) is None:
+            loop.run()
     except StaleRow:
         if RunRow.objects.filter(pk=loop.new_run.id).exists():
             # The connection was lost after the commit.
@@ -145,6 +150,17 @@ class StartLoop(TransactionLoop):
         super().__init__(data)
         self.new_run, self.request, self.actor, self.within_transaction = run, request, actor, within_transaction
 
+    def as_grouped_change(self) -> GroupedChange | None:
+        """Return the start that can share a transaction with others, or None if it needs its own.
+
+        The limit of concurrent runs is counted in the transaction, which must see the starts before it.
+        """
+        run, request = self.new_run, self.request
+        is_plain = self.within_transaction is None and not request.labels and not self.data.named
+        if not is_plain or rate_limits.rate_limit_config(run.definition)[1] > 0 or not may_share_transaction():
+            return None
+        return GroupedChange(run.id, "", no_command, self.actor, "", new_run=run, origin=self._origin())
+
     def run_transaction(self, saves_partially: bool) -> Decision:
         run, is_outermost = self.new_run, not is_in_transaction()
         with transaction.atomic():
@@ -158,19 +174,22 @@ class StartLoop(TransactionLoop):
             return decision
 
     def _save(self, run: Run, decision: Decision, now: int, batch: StatementBatch) -> None:
+        if self.within_transaction is not None:
+            self.within_transaction(run.id)
+        if self.request.labels:
+            labels_and_messages.save_labels(run.id, self.request.labels)
+        starts = self.new_child_starts(batch, now)
+        save_decision(run, decision, RevisionInfo(now, self.actor), starts, self._origin())
+
+    def _origin(self) -> RunOrigin:
         request = self.request
-        origin = RunOrigin(
+        return RunOrigin(
             request.started_by or self.actor,
             event=request.event,
             schedule=request.schedule,
             idempotency_key=request.idempotency_key,
             request_id=request.request_id,
         )
-        if self.within_transaction is not None:
-            self.within_transaction(run.id)
-        if request.labels:
-            labels_and_messages.save_labels(run.id, request.labels)
-        save_decision(run, decision, RevisionInfo(now, self.actor), self.new_child_starts(batch, now), origin)
 
     def on_stale(self) -> None:
         # Another process has started a run with the same key, or for the same request.
