@@ -25,7 +25,6 @@ RUN_PARAMETERS = (
     "from",
     "to",
     "children",
-    "critical",
     "open",
     "shut",
     "revision",

@@ -1,9 +1,9 @@
-// Zoom of a timeline: drag over its axis or over the strip above it; 0 shows all of it. The range is in the address and
+// Zoom of a timeline: drag over its axis; 0 shows all of it. The range is in the address and
 // the server draws it. `data-points` has positions in percent with their times, because idle time is not to scale.
 (() => {
   "use strict";
 
-  let from = null, brush = null, mark = null, dragged = false;
+  let from = null, brush = null, mark = null;
   const percentOf = (event) => {
     const box = brush.getBoundingClientRect();
     return 100 * Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
@@ -19,7 +19,6 @@
 
   document.addEventListener("pointerdown", (event) => {
     const found = event.target.closest("[data-brush]");
-    dragged = false;
     if (!found || event.button) return;
     event.preventDefault();
     brush = found;
@@ -27,7 +26,7 @@
     mark = document.createElementNS("http://www.w3.org/2000/svg", "rect");
     mark.setAttribute("class", "brush");
     mark.setAttribute("height", "100%");
-    (brush.matches("svg") ? brush : brush.querySelector("svg")).append(mark);
+    brush.querySelector("svg").append(mark);
   });
 
   document.addEventListener("pointermove", (event) => {
@@ -43,7 +42,6 @@
     mark.remove();
     mark = null;
     if (Math.abs(to - from) < 1) return;
-    dragged = true;
     const url = new URL(location.href);
     url.searchParams.set("from", momentAt(Math.min(from, to)));
     url.searchParams.set("to", momentAt(Math.max(from, to)));
@@ -51,13 +49,9 @@
     const link = Object.assign(document.createElement("a"), { href: url.href });
     link.dataset.select = "";
     document.querySelector(".tab-body").append(link);
-    setTimeout(() => { dragged = false; link.click(); link.remove(); });
+    link.click();
+    link.remove();
   });
-
-  // The end of a drag over the strip is no click on one of its bands.
-  document.addEventListener("click", (event) => {
-    if (dragged && event.target.closest("[data-brush]")) { event.preventDefault(); event.stopPropagation(); }
-  }, true);
 
   document.addEventListener("keydown", (event) => {
     if (event.target.closest("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;

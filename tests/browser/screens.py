@@ -147,7 +147,6 @@ def _runs() -> dict[str, str]:
     return {
         "run": page,
         "run-timeline": f"/admin/conductor/run/{retried.pk}/change/?task=-",
-        "run-critical-path": f"/admin/conductor/run/{retried.pk}/change/?task=-&critical=1",
         "run-iteration": f"/admin/conductor/run/{retried.pk}/change/?tab=diagram&task=-",
         **{f"run-{tab}": f"{page}?tab={tab}&task=-" for tab in tabs},
         "debugger": f"/admin/conductor/run/{_newest(Run.objects.filter(name='price_update')).pk}/change/?tab=debugger",

@@ -42,7 +42,7 @@ DOCUMENTED = {
     "overview": "overview",
     "executions": "runs",
     "failed-run": "run",
-    "timeline": "run-critical-path",
+    "timeline": "run-timeline",
     "canvas": "form-designer",
     "trends": "workflow",
 }

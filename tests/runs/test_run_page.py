@@ -482,15 +482,6 @@ def test_a_revision_that_never_was_does_no_harm(operator, failed, revision):
     assert operator.get(run_url(failed, tab="events", revision=revision)).status_code == 200
 
 
-def test_the_critical_path_is_marked_in_the_timeline(operator, failed, django_assert_max_num_queries):
-    with django_assert_max_num_queries(15):
-        page = operator.get(run_url(failed, critical="1", task="-"))
-
-    assert "A chain of 2 tasks determined the duration" in page_text(page)
-    assert html(page).count('class="critical"') == 2
-    assert "critical=1" in html(operator.get(run_url(failed, task="-")))
-
-
 def test_a_deleted_run_explains_its_absence(operator, viewer, clock):
     run = start_run_of(step("ship"))
     control.terminate_run(run.pk, "ann")

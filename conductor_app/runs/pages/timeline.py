@@ -1,4 +1,4 @@
-"""The timeline of a run: its tree of tasks with a bar for each, the critical path, and the strip of its life."""
+"""The timeline of a run: its tree of tasks with a bar for each."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -22,8 +22,6 @@ from ..timeline.queries import (
     TaskRow,
     TimelineSegment,
     attempts_as_of,
-    critical_path,
-    critical_path_among,
     hold_stretches,
     is_held,
     task_rows,
@@ -48,55 +46,11 @@ from ..timeline.tree import (
     load_tree,
     state_of,
 )
-from .history import life_strip, revision_slider
+from .history import revision_slider
 from .view_model import NO_TASK, RunViewModel
-
-MAX_LINKS = 12
-"""Number of links above the rows, longest first."""
-
-
-def critical_path_context(path: list[TaskSpan] | None, view_model: RunViewModel) -> dict[str, Any]:
-    """Return the toggle and the links of the critical path with their durations and their share of the run."""
-    is_visible = bool(view_model.query["critical"])
-    context: dict[str, Any] = {
-        "shows_path": is_visible,
-        "path_address": view_model.query.address(critical="" if is_visible else "1"),
-        "is_path_unknown": is_visible and not path,
-    }
-    if not path:
-        return context
-    longest = sorted((link for link in path if link.duration_ms), key=lambda link: -link.duration_ms)[:MAX_LINKS]
-    named = sorted(longest, key=lambda link: link.seq)
-    run_ms = max((view_model.run.ended_at or view_model.now) - view_model.run.created_at, 1)
-    return context | {
-        "links": [
-            (link, format_duration(link.duration_ms), view_model.query.address(task=link.key, attempt=None))
-            for link in named
-        ],
-        "link_count": len(path),
-        "path_share": min(round(100 * sum(link.duration_ms for link in path) / run_ms), 100),
-    }
-
-
-def visible_path(tree: LoadedTree, view_model: RunViewModel) -> list[TaskSpan] | None:
-    """Return the critical path if the address requests it; None if it is unknown or not requested."""
-    if not view_model.query["critical"] or tree.is_cut:
-        return None
-    return critical_path_among(view_model.run, tree.spans)
-
-
-def critical_nodes(tree: LoadedTree, path: list[TaskSpan] | None) -> set[str]:
-    """Return the ids of the critical tasks, with those of expanded sub-workflows that are critical themselves."""
-    critical = {link.key for link in path or ()}
-    for node_id, spans in sorted(tree.child_spans.items()):
-        if node_id in critical:
-            critical |= {f"{node_id}{CHILD_SEPARATOR}{link.key}" for link in critical_path(spans)}
-    return critical
-
 
 MAX_DEPTH = 9
 """Deeper rows are indented like this depth."""
-"""Ids of opened or closed nodes that an address keeps."""
 LABEL_ROOM = 14
 """Percent of the width that the text beside a bar needs."""
 STRIP_TOLERANCE = 0.006
@@ -135,28 +89,21 @@ class TimelineLine:
     is_chosen: bool = False
     is_group: bool = False
     is_slow: bool = False
-    is_critical: bool = False
     is_child: bool = False
 
     @property
     def css(self) -> str:
         """Return the classes of the row."""
-        flags = {
-            "chosen": self.is_chosen,
-            "group": self.is_group,
-            "child": self.is_child,
-            "critical": self.is_critical,
-        }
+        flags = {"chosen": self.is_chosen, "group": self.is_group, "child": self.is_child}
         return " ".join(name for name, flag in flags.items() if flag)
 
 
 @dataclass(frozen=True, slots=True)
 class LineBuilder:
-    """Builds the lines of one page. `critical`: ids of the critical nodes. `now`: that of the revision shown."""
+    """Builds the lines of one page. `now`: that of the revision shown."""
 
     view_model: RunViewModel
     scale: TimeScale
-    critical: set[str]
     page: int
     now: int
 
@@ -254,7 +201,6 @@ class LineBuilder:
             is_open=row.is_open,
             is_chosen=is_chosen,
             is_group=row.is_summary or node.span is None,
-            is_critical=bool(self.critical) and self._is_critical(row),
             is_child=CHILD_SEPARATOR in node.id,
             **facts,  # type: ignore[arg-type]
         )
@@ -276,11 +222,6 @@ class LineBuilder:
         query = self.view_model.query
         fold = query.fold_summary_address if row.is_summary else query.fold_address
         return fold(row.id, row.is_open, page=self.page if self.page > 1 else None)
-
-    def _is_critical(self, row: TreeRow) -> bool:
-        if not row.is_summary and row.is_open:
-            return row.node.id in self.critical
-        return any(_contains(node, self.critical) for node in row.siblings or (row.node,))
 
     def _strip(self, nodes: Iterable[TreeNode]) -> tuple[TimelineSegment, ...]:
         """Return the work of all tasks of some nodes as one row of bars."""
@@ -368,10 +309,6 @@ def _summary_name(row: TreeRow) -> str:
     return _("%(name)s: %(count)s tasks") % {**count, "name": row.siblings[0].label}
 
 
-def _contains(node: TreeNode, ids: set[str]) -> bool:
-    return node.id in ids or any(_contains(child, ids) for child in node.children)
-
-
 def _count_attempts(count: int) -> str:
     return ngettext("%(count)s attempt", "%(count)s attempts", count) % {"count": count} if count > 1 else ""
 
@@ -410,12 +347,7 @@ def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
         zoom_scale(whole, query.number("from"), query.number("to")), busy_stretches(tree, whole.lives)
     )
     window = row_window(tree.rows, query.number("page"), view_model.chosen)
-    path = visible_path(tree, view_model)
-    builder = LineBuilder(
-        view_model, scale, critical_nodes(tree, path), window.page, past.at if past else view_model.now
-    )
-    is_zoomed = (scale.begin, scale.end) != (whole.begin, whole.end)
-    full = collapse_idle(whole, busy_stretches(tree, whole.lives))
+    builder = LineBuilder(view_model, scale, window.page, past.at if past else view_model.now)
     return {
         "window": window,
         "lines": builder.lines_of(window.rows),
@@ -423,7 +355,7 @@ def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
         "gaps": [
             (gap, _gap_label(tree, scale.gaps[number], gap.label)) for number, gap in enumerate(scale.axis_gaps())
         ],
-        "is_zoomed": is_zoomed,
+        "is_zoomed": (scale.begin, scale.end) != (whole.begin, whole.end),
         "zoom": zoom_links(scale, whole, query.address),
         "has_children": any(has_child_run(row.node) for row in tree.rows),
         "children_address": query.address(children="" if query["children"] else "1"),
@@ -431,9 +363,7 @@ def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
         "first_failed": _first_failed_address(view_model),
         "missing_tasks": MAX_SPANS if tree.is_cut else 0,
         "tasks_address": query.address(tab="tasks", page=None),
-        "strip": life_strip(tree, full, scale if is_zoomed else None, view_model),
         **revision_slider(view_model, past),
-        **critical_path_context(path, view_model),
         **_window_links(window, view_model),
         **_status_chips(tree, view_model),
     }

@@ -1,7 +1,7 @@
 """Replay of a run's history to one of its revisions, and the lives of a run that was retried, rerun or restarted."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Q
@@ -165,17 +165,10 @@ REOPENING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RunLife:
-    """One life of a run. `event`: what began it; empty for the first one. `by`: who did.
-
-    `last_revision`: its last decision. `status`: how it ended, or the status of the run if it is open.
-    """
+    """One life of a run, from a start or a retry, rerun or restart to its end, or until now."""
 
     begin: int
     end: int
-    last_revision: int
-    event: str = ""
-    by: str = ""
-    status: str = ""
 
     @property
     def duration_ms(self) -> int:
@@ -192,29 +185,27 @@ def run_lives(run: Run, now: int) -> list[RunLife]:
         return lives_between((), run, run.created_at, now)
     changes = Q(effects__contains='"TransitionRun"') | Q(effects__contains='"MoveRun"')
     entries = HistoryEntry.objects.filter(changes, run_id=run.pk).order_by("revision", "id")
-    rows = list(entries.values_list("revision", "at", "by", "effects")[:MAX_TRANSITIONS])
+    rows = list(entries.values_list("at", "effects")[:MAX_TRANSITIONS])
     begin = run.created_at
-    if rows and rows[0][1] < begin:
+    if rows and rows[0][0] < begin:
         begin = HistoryEntry.objects.filter(run_id=run.pk).order_by("revision").values_list("at", flat=True)[0]
     return lives_between(rows, run, begin, now)
 
 
-def lives_between(rows: Iterable[Sequence[Any]], run: Run, begin: int, now: int) -> list[RunLife]:
-    """Return the lives from decisions that changed the status of a run: revision, time, actor and effects of each."""
-    end = now if run.ended_at is None else run.ended_at
-    lives = [RunLife(begin, end, run.revision, status=run.status)]
-    ended: RunLife | None = None
+def lives_between(rows: Iterable[tuple[int, Any]], run: Run, begin: int, now: int) -> list[RunLife]:
+    """Return the lives from decisions that changed the status of a run: the time and the effects of each."""
+    lives: list[RunLife] = []
+    ended_at: int | None = None
     status = "RUNNING"
-    for revision, at, by, effects in rows:
+    for at, effects in rows:
         for event in _run_events(effects):
             status = RUN.after(status, event) if RUN.allows(status, event) else status
-            if event in REOPENING and ended is not None:
-                lives[-1] = ended
-                lives.append(RunLife(at, max(end, at), run.revision, event, by, run.status))
-                ended = None
-            elif status in RUN.final and ended is None:
-                ended = replace(lives[-1], end=max(at, lives[-1].begin), last_revision=revision, status=status)
-    return lives
+            if event in REOPENING and ended_at is not None:
+                lives.append(RunLife(begin, ended_at))
+                begin, ended_at = at, None
+            elif status in RUN.final and ended_at is None:
+                ended_at = max(at, begin)
+    return [*lives, RunLife(begin, max(now if run.ended_at is None else run.ended_at, begin))]
 
 
 def _run_events(effects: Iterable[Mapping[str, Any]]) -> list[str]:
