@@ -49,7 +49,15 @@ from .actions import RUN_ACTIONS, available_actions, label_context, require_run_
 from .debugger import DEBUG_PERMISSION, debugger_tab
 from .history import revision_slider, run_events
 from .timeline import requested_past, timeline_tab
-from .view_model import DOCUMENTS, NO_TASK, RunViewModel, find_readable_run, head_context, opened_panel, run_view_model
+from .view_model import (
+    DOCUMENTS,
+    RunViewModel,
+    find_readable_run,
+    head_context,
+    opened_panel,
+    run_view_model,
+    status_chips,
+)
 
 MAX_AUDIT_ENTRIES = 100
 
@@ -118,19 +126,9 @@ def requested_tasks(view_model: RunViewModel) -> TaskRequest:
 
 def _task_filters(window: TaskWindow, view_model: RunViewModel) -> dict[str, Any]:
     """Return the status filters, and links to other windows."""
-    query, counts = view_model.query, window.counts
-    every = [("", sum(counts.values())), *sorted(counts.items())]
+    query = view_model.query
     return {
-        "chips": [
-            {
-                "label": _("All"),
-                "badge": render_badge(status) if status else None,
-                "count": count,
-                "address": query.address(status=status, page=None, task=NO_TASK),
-                "is_chosen": status == window.criteria.status,
-            }
-            for status, count in every
-        ],
+        "chips": status_chips(window.counts, query),
         "only": window.criteria.only,
         "only_address": query.address(only=None, page=None),
         "earlier": query.address(page=window.previous) if window.previous else "",

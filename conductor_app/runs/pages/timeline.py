@@ -12,7 +12,7 @@ from django.utils.translation import ngettext
 from ...tasks.queries.tasks import attempts_of_tasks
 from ...utils.formatting import format_duration
 from ...utils.time_scale import Stretch, TimeScale, collapse_idle, merge_stretches, overlap, zoom_scale
-from ...web.badges import format_count, format_status, render_badge, render_state
+from ...web.badges import format_count, format_status, render_state
 from ...web.charts import zoom_links
 from ...web.links import run_address
 from ..queries.history import RunAtRevision, run_at_revision
@@ -47,7 +47,7 @@ from ..timeline.tree import (
     state_of,
 )
 from .history import revision_slider
-from .view_model import NO_TASK, RunViewModel
+from .view_model import NO_TASK, RunViewModel, status_chips
 
 MAX_DEPTH = 9
 """Deeper rows are indented like this depth."""
@@ -365,7 +365,8 @@ def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
         "tasks_address": query.address(tab="tasks", page=None),
         **revision_slider(view_model, past),
         **_window_links(window, view_model),
-        **_status_chips(tree, view_model),
+        "chips": status_chips(Counter(span.status for span in tree.spans), query),
+        "status": query["status"],
     }
 
 
@@ -432,26 +433,6 @@ def _window_links(window: RowWindow, view_model: RunViewModel) -> dict[str, Any]
         "earlier": query.address(page=window.page - 1) if window.page > 1 else "",
         "later": query.address(page=window.page + 1) if window.page < window.pages else "",
         "unfiltered_address": query.address(status=None, page=None),
-    }
-
-
-def _status_chips(tree: LoadedTree, view_model: RunViewModel) -> dict[str, Any]:
-    """Return the filters by status."""
-    counts = Counter(span.status for span in tree.spans)
-    every = [("", sum(counts.values())), *sorted(counts.items())]
-    status = view_model.query["status"]
-    return {
-        "chips": [
-            {
-                "label": _("All"),
-                "badge": render_badge(each) if each else None,
-                "count": count,
-                "address": view_model.query.address(status=each, page=None, task=NO_TASK),
-                "is_chosen": each == status,
-            }
-            for each, count in every
-        ],
-        "status": status,
     }
 
 

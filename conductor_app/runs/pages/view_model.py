@@ -138,6 +138,20 @@ def _held_attempt(cause: Cause) -> str:
     return cause.attempt_id if is_held else ""
 
 
+def status_chips(counts: Mapping[str, int], query: RunPageQuery) -> list[dict[str, Any]]:
+    """Return the filters of the tasks by status, with their numbers."""
+    return [
+        {
+            "label": _("All"),
+            "badge": render_badge(status) if status else None,
+            "count": count,
+            "address": query.address(status=status, page=None, task=NO_TASK),
+            "is_chosen": status == query["status"],
+        }
+        for status, count in [("", sum(counts.values())), *sorted(counts.items())]
+    ]
+
+
 def opened_panel(view_model: RunViewModel) -> TaskPanel | None:
     """Return the panel of the selected task."""
     if view_model.task is None:

@@ -17,16 +17,11 @@ INITIAL_STATUS, PENDING, ACTIVE = "RUNNING", "PENDING", "ACTIVE"
 
 @dataclass(frozen=True, slots=True)
 class TaskAtRevision:
-    """One task at a revision. `has_changed`: True if the decision of this revision changed it.
-
-    `begin`: when it was created. `end`: when it ended, None if it was open.
-    """
+    """One task at a revision. `begin`: when it was created. `end`: when it ended, None if it was open."""
 
     key: str
     type: str
     status: str
-    attempts: int
-    has_changed: bool
     begin: int = 0
     end: int | None = None
 
@@ -41,18 +36,12 @@ class RunAtRevision:
     unknown: int = 0
     at: int = 0
 
-    @property
-    def open_tasks(self) -> int:
-        return sum(task.status in TASK.open for task in self.tasks)
-
 
 @dataclass
 class _Task:
     type: str = ""
     status: str = ACTIVE
     attempt: str = PENDING
-    attempts: int = 1
-    changed_in: int = 0
     begin: int = 0
     end: int = 0
 
@@ -87,22 +76,19 @@ class _Replay:
     def _create_task(self, line: Mapping[str, Any]) -> None:
         attempt = str(line.get("status", PENDING))
         status = str(line.get("becomes") or (ACTIVE if attempt in ATTEMPT.open else _task_status(attempt)))
-        times = {"begin": self.at, "end": self.at}
-        self.tasks[str(line.get("task"))] = _Task(
-            str(line.get("type", "")), status, attempt, changed_in=self.revision, **times
-        )
+        self.tasks[str(line.get("task"))] = _Task(str(line.get("type", "")), status, attempt, self.at, self.at)
 
     def _transition_task(self, task: _Task, line: Mapping[str, Any]) -> None:
         kind = line.get("effect")
         if kind == "OpenAttempt":
-            task.attempt, task.attempts = PENDING, _whole_number(line, "number") + 1
+            task.attempt = PENDING
         elif kind == "TransitionAttempt":
             task.attempt = _status_after(ATTEMPT, task.attempt, line)
             if line.get("event") == "reopen":
                 task.status = ACTIVE
         elif kind == "ResolveTask":
             task.status = _status_after(TASK, task.status, line)
-        task.changed_in, task.end = self.revision, self.at
+        task.end = self.at
 
     def _remove_tasks(self, keys: Iterable[Any]) -> None:
         for key in keys:
@@ -138,14 +124,11 @@ def replay_history(entries: Iterable[tuple[int, int, Any]]) -> RunAtRevision:
     for replay.revision, replay.at, lines in entries:
         for line in lines or ():
             replay.apply_line(line)
-    tasks = [_task_at_revision(key, task, replay.revision) for key, task in replay.tasks.items()]
+    tasks = [
+        TaskAtRevision(key, task.type, task.status, task.begin, None if task.status in TASK.open else task.end)
+        for key, task in replay.tasks.items()
+    ]
     return RunAtRevision(replay.revision, replay.status, tasks, replay.unknown, replay.at)
-
-
-def _task_at_revision(key: str, task: _Task, revision: int) -> TaskAtRevision:
-    end = None if task.status in TASK.open else task.end
-    has_changed = task.changed_in == revision
-    return TaskAtRevision(key, task.type, task.status, task.attempts, has_changed, task.begin, end)
 
 
 def run_at_revision(run_id: str, revision: int) -> RunAtRevision | None:
