@@ -112,13 +112,6 @@ def test_three_queries_are_enough(django_assert_num_queries):
         marks_of_run(run)
 
 
-def test_given_tasks_can_be_drawn_in_a_diagram():
-    class ReplayedTask:
-        ref, status, iteration = "a", "FAILED", 0
-
-    assert StepMarks.from_tasks([ReplayedTask, ReplayedTask]).get("a") == StepMark("FAILED", 2)
-
-
 def test_a_plan_can_label_the_future_of_a_step():
     drawn = diagram({"tasks": [step("a")]}, StepMarks({"a": StepMark("COMPLETED", status_text="will run again")}))
 

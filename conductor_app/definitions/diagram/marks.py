@@ -4,9 +4,8 @@ The address of a page names the iteration of each chosen loop, outermost first: 
 another one has a choice only together with it, because its iterations begin again in each iteration of the other.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 GOOD_ENDS = frozenset(("COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED"))
 MAX_CHOSEN = 8
@@ -54,15 +53,6 @@ class StepMarks:
 
     def get(self, ref: str) -> StepMark | None:
         return self.marks.get(ref)
-
-    @classmethod
-    def from_tasks(cls, tasks: Iterable[Any]) -> "StepMarks":
-        """Build marks from tasks, oldest first. A task is any object with `ref`, `status` and `iteration`."""
-        marks: dict[str, StepMark] = {}
-        for task in tasks:
-            before = marks.get(task.ref)
-            marks[task.ref] = StepMark(task.status, before.count + 1 if before else 1, task.iteration)
-        return cls(marks)
 
 
 NO_MARKS = StepMarks(is_run=False)

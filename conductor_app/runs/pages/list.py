@@ -38,7 +38,6 @@ from ..search import RUNS
 from ..search.results import query_for_value, suggest_query
 from . import run as run_page
 from .actions import change_labels, run_actions
-from .bundle import export_run_file, inspect_bundle
 from .debugger import handle_debugger
 from .filters import (
     FILTER_FIELDS,
@@ -368,10 +367,9 @@ class RunAdmin(GrantedRowsAdmin):
         return [
             path("columns/", self.admin_site.admin_view(self.save_columns), name="run_columns"),
             path("export.<str:format>", self.admin_site.admin_view(self.export), name="run_export"),
-            path("bundle/", self.admin_site.admin_view(self.inspect_bundle_view), name="run_bundle_opened"),
             path("news/", self.admin_site.admin_view(self.new_runs_fragment), name="run_news"),
             path("views/", self.admin_site.admin_view(self.view_tabs_fragment), name="run_views"),
-            path("<path:run_id>/bundle.json", self.admin_site.admin_view(export_run_file), name="run_bundle"),
+            path("<path:run_id>/bundle.json", self.admin_site.admin_view(run_page.export_run_file), name="run_bundle"),
             path("<path:run_id>/labels/", self.admin_site.admin_view(change_labels), name="run_labels"),
             path("<path:run_id>/parts/", self.admin_site.admin_view(self.run_parts_fragment), name="run_parts"),
             path("<path:run_id>/raw/<str:field>/", self.admin_site.admin_view(self.raw), name="run_raw"),
@@ -382,10 +380,6 @@ class RunAdmin(GrantedRowsAdmin):
 
     def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
         return run_page.run_page(self, request, object_id)
-
-    def inspect_bundle_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the content of a bundle."""
-        return inspect_bundle(self, request)
 
     def run_parts_fragment(self, request: HttpRequest, run_id: str) -> HttpResponse:
         """Return the parts of a run's page that refresh, or 204 if they have not changed."""

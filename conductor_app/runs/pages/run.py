@@ -40,6 +40,7 @@ from ...web.pages import (
     tabs_context,
 )
 from ..models import Run
+from ..queries.bundle import export_run
 from ..queries.history import RunAtRevision
 from ..queries.retention import explain_missing_run
 from ..timeline.diagram_marks import iteration_filters, marks_of_run, marks_of_tree
@@ -284,6 +285,22 @@ def raw_document(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: st
     if field not in DOCUMENTS:
         raise Http404
     return json_file_response(getattr(run, field), f"{run.pk}-{field}")
+
+
+def export_run_file(request: HttpRequest, run_id: str) -> HttpResponse:
+    """Download the run as a bundle.
+
+    Raises:
+        Http404: when there is no such run.
+    """
+    _find_run(request, run_id)
+    run = Run.objects.get(pk=run_id)
+    try:
+        document = export_run(run, clock.now(), request.user.get_username(), request.get_host())
+    except RequestRefused as refused:
+        show_refusal(request, refused)
+        return HttpResponseRedirect(run_address(run_id))
+    return json_file_response(document, f"run-{run.pk}")
 
 
 def handle_action(request: HttpRequest, run_id: str, name: str) -> HttpResponse:
