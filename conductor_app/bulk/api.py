@@ -9,7 +9,7 @@ from ..access.authentication import Target
 from ..access.permissions import DELETE, WORKFLOW_DEF
 from ..access.permissions import WORKFLOW as WORKFLOW_TARGET
 from ..access.quotas import SEARCHES
-from ..core.document.fields import FieldSpec, FieldTable, IntegerOf, ListOf, MapOf, ObjectOf, read_text, texts
+from ..core.document.fields import FieldSpec, IntegerOf, ListOf, MapOf, NamedTable, ObjectOf, read_text, texts
 from ..runs.api.control import require_ended
 from ..runs.api.serializers import parse_bulk_ids
 from ..runs.commands import control
@@ -46,8 +46,9 @@ can_control_runs, can_remove_runs = (
 can_view_runs = RequiresAccess(RUN_VIEW_RIGHTS, runs_in_body)
 
 
-FOUND_WORKFLOW: FieldTable = (*WORKFLOW, FieldSpec("updatedTime", IntegerOf(64)))
-BULK_WORKFLOWS: FieldTable = (
+FOUND_WORKFLOW = NamedTable("WorkflowModel", *WORKFLOW, FieldSpec("updatedTime", IntegerOf(64)))
+BULK_WORKFLOWS = NamedTable(
+    "BulkResponseWorkflow",
     FieldSpec("bulkErrorResults", MapOf(read_text)),
     FieldSpec("bulkSuccessfulResults", ListOf(ObjectOf(FOUND_WORKFLOW))),
 )

@@ -9,6 +9,7 @@ from ..core.document.fields import (
     IntegerOf,
     ListOf,
     MapOf,
+    NamedTable,
     ObjectOf,
     OrNull,
     read_any,
@@ -33,7 +34,8 @@ from ..web.api.requests import read_request
 from .cause import Cause
 
 Document = dict[str, Any]
-PLAN_REQUEST: FieldTable = (
+PLAN_REQUEST = NamedTable(
+    "PlanOperationRequest",
     FieldSpec("operation", ChoiceOf(*OPERATIONS)),
     FieldSpec("taskId", read_name, ""),
     FieldSpec("taskReferenceName", read_name, ""),
@@ -46,7 +48,9 @@ PLAN_REQUEST: FieldTable = (
     FieldSpec("reason", read_text, ""),
 )
 """An operation on a run. `version`: a number, or `latest`."""
-APPLY_REQUEST: FieldTable = (FieldSpec("confirmationToken", read_text), FieldSpec("reason", read_text, ""))
+APPLY_REQUEST = NamedTable(
+    "ApplyPlanRequest", FieldSpec("confirmationToken", read_text), FieldSpec("reason", read_text, "")
+)
 LATEST = "latest"
 
 
@@ -232,23 +236,27 @@ def difference_document(difference: Difference) -> Document:
     return {"path": difference.path, "kind": difference.kind, **present}
 
 
-TASK_OF_RUN: FieldTable = fields_of_type(read_text, "workflowId", "taskReferenceName")
-GATE_HOLDER: FieldTable = (
+TASK_OF_RUN = NamedTable("TaskOfWorkflow", *fields_of_type(read_text, "workflowId", "taskReferenceName"))
+GATE_HOLDER = NamedTable(
+    "GateHolder",
     *fields_of_type(read_text, "workflowId", "taskId", "workerId"),
     FieldSpec("since", OrNull(LONG)),
 )
-GATE: FieldTable = (
+GATE = NamedTable(
+    "Gate",
     *fields_of_type(read_text, "gate", "sentence"),
     FieldSpec("isOpen", read_boolean),
     FieldSpec("holders", ListOf(ObjectOf(GATE_HOLDER))),
 )
-POSITION: FieldTable = (
+POSITION = NamedTable(
+    "QueuePosition",
     *fields_of_type(LONG, "tasksAhead", "earliestMs", "estimatedMs"),
     FieldSpec("isLowerBound", read_boolean),
     FieldSpec("sentence", read_text),
     FieldSpec("ratePerSecond", read_number),
 )
-CAUSE: FieldTable = (
+CAUSE = NamedTable(
+    "WorkflowCause",
     *fields_of_type(read_text, "workflowId", "workflowName", "sentence", "taskReferenceName", "taskId",
                     "subWorkflowId"),
     FieldSpec("version", IntegerOf()),
@@ -259,17 +267,20 @@ CAUSE: FieldTable = (
     FieldSpec("operations", texts),
     FieldSpec("queuePosition", ObjectOf(POSITION)),
 )  # fmt: skip
-IMPACT: FieldTable = (
+IMPACT = NamedTable(
+    "TaskImpact",
     *fields_of_type(read_text, "taskReferenceName", "type", "status", "impact", "taskId", "subWorkflowId"),
     FieldSpec("repeatsEffects", read_boolean),
 )
-PLANNED_WORKFLOW: FieldTable = (
+PLANNED_WORKFLOW = NamedTable(
+    "PlannedWorkflow",
     *fields_of_type(read_text, "workflowId", "workflowName", "status", "statusAfter"),
     FieldSpec("version", IntegerOf()),
     *fields_of_type(read_boolean, "isNew", "isReplaced"),
     FieldSpec("tasks", ListOf(ObjectOf(IMPACT))),
 )
-PLAN: FieldTable = (
+PLAN = NamedTable(
+    "OperationPlan",
     *fields_of_type(read_text, "workflowId", "changedWorkflowId", "operation", "confirmationToken"),
     *fields_of_type(LONG, "revision", "expiresAt"),
     FieldSpec("counts", MapOf(IntegerOf())),
@@ -286,13 +297,15 @@ COMPARED_TASK: FieldTable = (
     FieldSpec("attempts", IntegerOf()),
     *fields_of_type(LONG, "queueMs", "durationMs"),
 )
-COMPARED_TASKS: FieldTable = (
+COMPARED_TASKS = NamedTable(
+    "ComparedTasks",
     FieldSpec("taskReferenceName", read_text),
     FieldSpec("differs", read_boolean),
     *fields_of_type(OrNull(ObjectOf(COMPARED_TASK)), "one", "other"),
     FieldSpec("deltaMs", LONG),
 )
-COMPARISON: FieldTable = (
+COMPARISON = NamedTable(
+    "WorkflowComparison",
     *fields_of_type(read_text, "workflowId", "otherWorkflowId"),
     *fields_of_type(read_boolean, "haveSameDefinition", "haveSameVersion", "areIdentical", "isIncomplete"),
     FieldSpec("tasks", ListOf(ObjectOf(COMPARED_TASKS))),

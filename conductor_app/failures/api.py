@@ -5,7 +5,17 @@ from typing import Any
 from django.http import HttpResponse
 
 from ..access.visibility import visible
-from ..core.document.fields import FieldSpec, FieldTable, IntegerOf, ListOf, MapOf, ObjectOf, read_boolean, read_text
+from ..core.document.fields import (
+    FieldSpec,
+    FieldTable,
+    IntegerOf,
+    ListOf,
+    MapOf,
+    NamedTable,
+    ObjectOf,
+    read_boolean,
+    read_text,
+)
 from ..core.errors import Invalid, NotFound
 from ..utils import clock
 from ..utils.formatting import DAY_RANGE, LENGTHS, TimeRange
@@ -31,9 +41,10 @@ FAILURE_GROUP_FIELDS: FieldTable = (
     *fields_of_type(read_text, "definition", "message", "state", "sampleWorkflowId", "assignee", "note",
                     "taskReferenceName"),
 )  # fmt: skip
-LAST_DAY: FieldTable = fields_of_type(LONG, "failures", "affectedRuns", "lostRuns")
-FAILURE_GROUP: FieldTable = (*FAILURE_GROUP_FIELDS, FieldSpec("lastDay", ObjectOf(LAST_DAY)))
-FAILURE_GROUPS: FieldTable = (
+LAST_DAY = NamedTable("FailuresOfLastDay", *fields_of_type(LONG, "failures", "affectedRuns", "lostRuns"))
+FAILURE_GROUP = NamedTable("FailureGroup", *FAILURE_GROUP_FIELDS, FieldSpec("lastDay", ObjectOf(LAST_DAY)))
+FAILURE_GROUPS = NamedTable(
+    "FailureGroups",
     FieldSpec("isIncomplete", read_boolean),
     FieldSpec("groups", ListOf(ObjectOf(FAILURE_GROUP))),
 )
@@ -42,12 +53,14 @@ FAILURE_SHARE: FieldTable = (
     *fields_of_type(LONG, "count", "percent", "basePercent"),
     FieldSpec("isNotable", read_boolean),
 )
-COUNTS: FieldTable = (*fields_of_type(LONG, "since", "stepMs"), FieldSpec("values", ListOf(LONG)))
-FAILURE_SAMPLE: FieldTable = (
+COUNTS = NamedTable("FailureCounts", *fields_of_type(LONG, "since", "stepMs"), FieldSpec("values", ListOf(LONG)))
+FAILURE_SAMPLE = NamedTable(
+    "FailureSample",
     FieldSpec("at", LONG),
     *fields_of_type(read_text, "message", "workflowId", "taskId", "workerId"),
 )
-FAILURE_DETAIL: FieldTable = (
+FAILURE_DETAIL = NamedTable(
+    "FailureGroupDetail",
     *FAILURE_GROUP_FIELDS,
     FieldSpec("firstVersion", IntegerOf()),
     *fields_of_type(read_text, "firstBuild", "trace"),

@@ -7,9 +7,9 @@ from ..core.document.fields import (
     ChoiceOf,
     DocumentPosition,
     FieldSpec,
-    FieldTable,
     IntegerOf,
     ListOf,
+    NamedTable,
     ObjectOf,
     read_boolean,
     read_mapping,
@@ -37,9 +37,12 @@ from .queries import STATES as HUMAN_STATES
 
 ADMIN, INBOX = "ADMIN", "INBOX"
 DEFAULT_SIZE = 15
-USER: FieldTable = (FieldSpec("userType", read_text, ""), FieldSpec("user", read_text, ""))
-ASSIGNMENT: FieldTable = (FieldSpec("assignee", ObjectOf(USER)), FieldSpec("slaMinutes", IntegerOf(), 0))
-SEARCH: FieldTable = (
+USER = NamedTable("HumanTaskUser", FieldSpec("userType", read_text, ""), FieldSpec("user", read_text, ""))
+ASSIGNMENT = NamedTable(
+    "HumanTaskAssignment", FieldSpec("assignee", ObjectOf(USER)), FieldSpec("slaMinutes", IntegerOf(), 0)
+)
+SEARCH = NamedTable(
+    "HumanTaskSearch",
     FieldSpec("states", ListOf(ChoiceOf(*STATES)), list),
     FieldSpec("assignees", ListOf(ObjectOf(USER)), list),
     FieldSpec("claimants", ListOf(ObjectOf(USER)), list),
@@ -198,12 +201,14 @@ def form_template_document(row: FormTemplate) -> dict[str, Any]:
     return {**row.document, "name": row.name, "version": row.version, **facts}
 
 
-FORM_TEMPLATE: FieldTable = (
+FORM_TEMPLATE = NamedTable(
+    "HumanTaskTemplate",
     *(TAGS if field.name == "tags" else field for field in TEMPLATE_FIELDS),
     *fields_of_type(read_text, "createdBy", "updatedBy"),
     *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
 )
-HUMAN_TASK: FieldTable = (
+HUMAN_TASK = NamedTable(
+    "HumanTaskEntry",
     *fields_of_type(read_text, "taskId", "taskRefName", "workflowId", "workflowName", "definitionName", "displayName",
            "createdBy",
             "updatedBy"),
@@ -213,7 +218,8 @@ HUMAN_TASK: FieldTable = (
     *fields_of_type(read_mapping, "humanTaskDef", "input", "output"),
     *fields_of_type(IntegerOf(64), "createdOn", "updatedOn"),
 )  # fmt: skip
-HUMAN_TASK_PAGE: FieldTable = (
+HUMAN_TASK_PAGE = NamedTable(
+    "HumanTaskSearchResult",
     *fields_of_type(IntegerOf(64), "totalHits", "searchedSince"),
     *fields_of_type(IntegerOf(), "start", "hits", "pageSizeLimit"),
     FieldSpec("totalHitsIsLowerBound", read_boolean),

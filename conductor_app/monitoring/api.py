@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 
 from ..access.authentication import authenticate, authenticate_token
 from ..access.permissions import EXECUTE, READ, TASK_DEF, WORKFLOW, WORKFLOW_DEF
-from ..core.document.fields import FieldTable, IntegerOf, MapOf, read_text
+from ..core.document.fields import IntegerOf, MapOf, NamedTable, read_text
 from ..core.errors import Forbidden, Unauthenticated
 from ..db.transient_errors import discard_broken_connection, is_database_error
 from ..runs.commands import repair
@@ -46,7 +46,7 @@ from .queries.health import EngineLoad, measure_load
 can_requeue_task_type = requires(EXECUTE, TASK_DEF, targets.named_in_address(TASK_DEF, "task_type"))
 
 
-CONFIGURATION: FieldTable = fields_of_type(read_text, "version", "apiAccess", "ownerEmailMandatory")
+CONFIGURATION = NamedTable("Configuration", *fields_of_type(read_text, "version", "apiAccess", "ownerEmailMandatory"))
 
 
 def require_metrics_access(request: HttpRequest) -> None:

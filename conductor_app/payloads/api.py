@@ -8,7 +8,7 @@ from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from ..access.authentication import Target, is_allowed, missing_permission_error, server_address
 from ..access.permissions import EXECUTE, UPDATE, WORKFLOW, WORKFLOW_DEF, Right
 from ..access.tokens import file_address, file_path, sign_link, verify_file_link, verify_link
-from ..core.document.fields import FieldSpec, FieldTable, IntegerOf, ListOf, read_mapping, read_name, read_text
+from ..core.document.fields import FieldSpec, IntegerOf, ListOf, NamedTable, read_mapping, read_name, read_text
 from ..core.errors import Invalid
 from ..runs.models import Attempt
 from ..settings import conf
@@ -41,29 +41,33 @@ from .commands import require_payload_read
 from .models import FileHandle
 
 SCHEME = "conductor://file/"
-NEW_FILE: FieldTable = (
+NEW_FILE = NamedTable(
+    "CreateFileRequest",
     FieldSpec("workflowId", read_text, ""),
     FieldSpec("fileName", read_name, ""),
     FieldSpec("contentType", read_name, "application/octet-stream"),
     FieldSpec("taskId", read_text, ""),
 )
-PART_TAGS: FieldTable = (FieldSpec("partETags", ListOf(read_text), list),)
-CREATED_FILE: FieldTable = (
+PART_TAGS = NamedTable("FilePartTags", FieldSpec("partETags", ListOf(read_text), list))
+CREATED_FILE = NamedTable(
+    "CreatedFile",
     *fields_of_type(read_text, "fileHandleId", "fileName", "contentType", "storageType", "uploadStatus", "uploadUrl"),
     *fields_of_type(IntegerOf(64), "uploadUrlExpiresAt", "createdAt"),
 )
-FILE: FieldTable = (
+FILE = NamedTable(
+    "File",
     *fields_of_type(read_text, "fileHandleId", "fileName", "contentType", "contentHash", "storageType", "uploadStatus",
             "workflowId", "taskId"),
     *fields_of_type(IntegerOf(64), "fileSize", "createdAt", "updatedAt"),
 )  # fmt: skip
-FILE_ADDRESS: FieldTable = (
+FILE_ADDRESS = NamedTable(
+    "FileAddress",
     *fields_of_type(read_text, "fileHandleId", "uploadUrl", "downloadUrl"),
     FieldSpec("expiresAt", IntegerOf(64)),
 )
-FINISHED_FILE: FieldTable = fields_of_type(read_text, "fileHandleId", "uploadStatus", "contentHash")
-FILE_UPLOAD: FieldTable = fields_of_type(read_text, "fileHandleId", "uploadId")
-LOCATION: FieldTable = fields_of_type(read_text, "uri", "path")
+FINISHED_FILE = NamedTable("FinishedFile", *fields_of_type(read_text, "fileHandleId", "uploadStatus", "contentHash"))
+FILE_UPLOAD = NamedTable("FileUpload", *fields_of_type(read_text, "fileHandleId", "uploadId"))
+LOCATION = NamedTable("ExternalStorageLocation", *fields_of_type(read_text, "uri", "path"))
 
 
 def parse_new_file(document: dict[str, Any]) -> tuple[str, str, str, str]:

@@ -17,6 +17,7 @@ from ..core.document.fields import (
     FieldTable,
     IntegerOf,
     ListOf,
+    NamedTable,
     ObjectOf,
     coerce_workflow,
     read_any,
@@ -93,7 +94,9 @@ def order_rows(rows: QuerySet, sort: str, columns: Mapping[str, str], default_or
 
 SCHEDULE_PATH = "saveSchedule.workflowSchedule"
 OVERLAP = ChoiceOf("ALLOW", "SKIP", "QUEUE", "TERMINATE_OTHER")
-CRON_ENTRY: FieldTable = (FieldSpec("cronExpression", read_text, ""), FieldSpec("zoneId", read_text, "UTC"))
+CRON_ENTRY = NamedTable(
+    "CronSchedule", FieldSpec("cronExpression", read_text, ""), FieldSpec("zoneId", read_text, "UTC")
+)
 SCHEDULE: FieldTable = (
     FieldSpec("name", read_name),
     FieldSpec("cronExpression", read_text),
@@ -168,7 +171,8 @@ def wire_schedule(row: Schedule) -> dict[str, Any]:
     return {**row.document, "name": row.name, "paused": row.is_paused, "tags": row.tags, **facts}
 
 
-EXECUTION: FieldTable = (
+EXECUTION = NamedTable(
+    "WorkflowScheduleExecution",
     *(
         FieldSpec(name, read_text)
         for name in (
@@ -197,11 +201,18 @@ def wire_execution(row: ScheduleExecution) -> dict[str, Any]:
     }
 
 
-SCHEDULE_DOCUMENT: FieldTable = tuple(TAGS if field.name == "tags" else field for field in SCHEDULE_REPLY)
-SCHEDULE_PAGE: FieldTable = (
+SCHEDULE_DOCUMENT = NamedTable(
+    "WorkflowSchedule", *tuple(TAGS if field.name == "tags" else field for field in SCHEDULE_REPLY)
+)
+SCHEDULE_PAGE = NamedTable(
+    "SearchResultWorkflowSchedule",
     FieldSpec("totalHits", IntegerOf(64)),
     FieldSpec("results", ListOf(ObjectOf(SCHEDULE_DOCUMENT))),
 )
-EXECUTION_PAGE: FieldTable = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(EXECUTION))))
-BACKFILL: FieldTable = (FieldSpec("slots", IntegerOf()),)
-REPAIR: FieldTable = (FieldSpec("recordIds.size", IntegerOf()), FieldSpec("sampleIds", texts))
+EXECUTION_PAGE = NamedTable(
+    "SearchResultWorkflowScheduleExecution",
+    FieldSpec("totalHits", IntegerOf(64)),
+    FieldSpec("results", ListOf(ObjectOf(EXECUTION))),
+)
+BACKFILL = NamedTable("Backfill", FieldSpec("slots", IntegerOf()))
+REPAIR = NamedTable("ScheduleRepair", FieldSpec("recordIds.size", IntegerOf()), FieldSpec("sampleIds", texts))

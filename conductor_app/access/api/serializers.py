@@ -9,7 +9,7 @@ import orjson
 from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 
-from ...core.document.fields import FieldSpec, FieldTable, IntegerOf, ListOf, MapOf, ObjectOf, read_boolean, texts
+from ...core.document.fields import FieldSpec, IntegerOf, ListOf, MapOf, NamedTable, ObjectOf, read_boolean, texts
 from ...core.document.fields import read_text as read_text_field
 from ...core.errors import Invalid
 from ...core.masking import REDACTED
@@ -20,55 +20,64 @@ from ..permissions import ACCESSES, GRANTABLE_TARGET_TYPES, RIGHT_BY_PERMISSION,
 from ..tokens import APPLICATION_USER_PREFIX
 
 Document = dict[str, Any]
-SECRET: FieldTable = (
+SECRET = NamedTable(
+    "Secret",
     *fields_of_type(read_text_field, "name", "partial"),
     *fields_of_type(IntegerOf(64), "created_at", "updated_at"),
 )
-SECRET_WITH_TAGS: FieldTable = (FieldSpec("name", read_text_field), TAGS)
-VARIABLE: FieldTable = fields_of_type(read_text_field, "name", "value")
-CREDENTIALS: FieldTable = fields_of_type(read_text_field, "keyId", "keySecret")
-TOKEN: FieldTable = fields_of_type(read_text_field, "token")
-PERMISSION: FieldTable = fields_of_type(read_text_field, "name")
-ROLE: FieldTable = (FieldSpec("name", read_text_field), FieldSpec("permissions", ListOf(ObjectOf(PERMISSION))))
-GROUP: FieldTable = (
+SECRET_WITH_TAGS = NamedTable("ExtendedSecret", FieldSpec("name", read_text_field), TAGS)
+VARIABLE = NamedTable("EnvironmentVariable", *fields_of_type(read_text_field, "name", "value"))
+CREDENTIALS = NamedTable("Credentials", *fields_of_type(read_text_field, "keyId", "keySecret"))
+TOKEN = NamedTable("Token", *fields_of_type(read_text_field, "token"))
+PERMISSION = NamedTable("Permission", *fields_of_type(read_text_field, "name"))
+ROLE = NamedTable("Role", FieldSpec("name", read_text_field), FieldSpec("permissions", ListOf(ObjectOf(PERMISSION))))
+GROUP = NamedTable(
+    "Group",
     *fields_of_type(read_text_field, "id", "description"),
     FieldSpec("roles", ListOf(ObjectOf(ROLE))),
     FieldSpec("defaultAccess", MapOf(texts)),
     FieldSpec("contactInformation", MapOf(read_text_field)),
 )
-USER: FieldTable = (
+USER = NamedTable(
+    "ConductorUser",
     *fields_of_type(read_text_field, "id", "name", "uuid", "encryptedIdDisplayValue"),
     FieldSpec("roles", ListOf(ObjectOf(ROLE))),
     FieldSpec("groups", ListOf(ObjectOf(GROUP))),
     *fields_of_type(read_boolean, "applicationUser", "encryptedId"),
     FieldSpec("contactInformation", MapOf(read_text_field)),
 )
-APPLICATION: FieldTable = (
+APPLICATION = NamedTable(
+    "ConductorApplication",
     *fields_of_type(read_text_field, "id", "name", "createdBy", "updatedBy"),
     *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
 )
-NEW_APPLICATION: FieldTable = fields_of_type(read_text_field, "name")
-NEW_USER: FieldTable = (
+NEW_APPLICATION = NamedTable("CreateOrUpdateApplicationRequest", *fields_of_type(read_text_field, "name"))
+NEW_USER = NamedTable(
+    "UpsertUserRequest",
     FieldSpec("name", read_text_field),
     *fields_of_type(texts, "roles", "groups"),
     FieldSpec("contactInformation", MapOf(read_text_field)),
 )
-NEW_GROUP: FieldTable = (
+NEW_GROUP = NamedTable(
+    "UpsertGroupRequest",
     FieldSpec("description", read_text_field),
     FieldSpec("roles", texts),
     FieldSpec("defaultAccess", MapOf(texts)),
 )
-NEW_ROLE: FieldTable = (FieldSpec("name", read_text_field), FieldSpec("permissions", texts))
-ACCESS_KEY: FieldTable = (*fields_of_type(read_text_field, "id", "status"), FieldSpec("createdAt", IntegerOf(64)))
-CREATED_KEY: FieldTable = fields_of_type(read_text_field, "id", "secret")
-REFERENCE: FieldTable = fields_of_type(read_text_field, "type", "id")
-AUTHORIZATION: FieldTable = (
+NEW_ROLE = NamedTable("CreateOrUpdateRoleRequest", FieldSpec("name", read_text_field), FieldSpec("permissions", texts))
+ACCESS_KEY = NamedTable(
+    "AccessKey", *fields_of_type(read_text_field, "id", "status"), FieldSpec("createdAt", IntegerOf(64))
+)
+CREATED_KEY = NamedTable("CreatedAccessKey", *fields_of_type(read_text_field, "id", "secret"))
+REFERENCE = NamedTable("Reference", *fields_of_type(read_text_field, "type", "id"))
+AUTHORIZATION = NamedTable(
+    "AuthorizationRequest",
     FieldSpec("subject", ObjectOf(REFERENCE)),
     FieldSpec("target", ObjectOf(REFERENCE)),
     FieldSpec("access", texts),
 )
-GRANT: FieldTable = (FieldSpec("target", ObjectOf(REFERENCE)), FieldSpec("access", texts))
-GRANTED: FieldTable = (FieldSpec("grantedAccess", ListOf(ObjectOf(GRANT))),)
+GRANT = NamedTable("GrantedAccess", FieldSpec("target", ObjectOf(REFERENCE)), FieldSpec("access", texts))
+GRANTED = NamedTable("GrantedAccessResponse", FieldSpec("grantedAccess", ListOf(ObjectOf(GRANT))))
 
 
 def application_document(row: Application) -> Document:

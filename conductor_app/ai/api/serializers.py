@@ -21,6 +21,7 @@ from ...core.document.fields import (
     FieldTable,
     IntegerOf,
     ListOf,
+    NamedTable,
     ObjectOf,
     read_boolean,
     read_mapping,
@@ -34,15 +35,17 @@ from ...web.api.requests import read_request
 from ..commands.budgets import BudgetLimits
 from ..models import Integration, IntegrationModel, ModelBudget, Prompt
 
-INTEGRATION_UPDATE: FieldTable = (
+INTEGRATION_UPDATE = NamedTable(
+    "IntegrationUpdate",
     FieldSpec("type", read_text),
     FieldSpec("category", read_text),
     FieldSpec("description", read_text),
     FieldSpec("enabled", read_boolean),
     FieldSpec("configuration", read_mapping),
 )
-NAMED_INTEGRATION: FieldTable = (FieldSpec("name", read_text), *INTEGRATION_UPDATE)
-MODEL_UPDATE: FieldTable = (
+NAMED_INTEGRATION = NamedTable("NamedIntegration", FieldSpec("name", read_text), *INTEGRATION_UPDATE)
+MODEL_UPDATE = NamedTable(
+    "IntegrationApiUpdate",
     FieldSpec("description", read_text),
     FieldSpec("enabled", read_boolean),
     FieldSpec("configuration", read_mapping),
@@ -59,21 +62,24 @@ AUDIT_FIELDS: FieldTable = (
     FieldSpec("createdOn", IntegerOf(64)),
     FieldSpec("updatedOn", IntegerOf(64)),
 )
-MODEL: FieldTable = (
+MODEL = NamedTable(
+    "IntegrationApi",
     FieldSpec("api", read_text),
     FieldSpec("integrationName", read_text),
     *MODEL_UPDATE,
     FieldSpec("tags", ListOf(ObjectOf(TAG))),
     *AUDIT_FIELDS,
 )
-INTEGRATION: FieldTable = (
+INTEGRATION = NamedTable(
+    "Integration",
     *NAMED_INTEGRATION,
     FieldSpec("modelsCount", IntegerOf()),
     FieldSpec("tags", ListOf(ObjectOf(TAG))),
     FieldSpec("apis", ListOf(ObjectOf(MODEL))),
     *AUDIT_FIELDS,
 )
-INTEGRATION_FIELD: FieldTable = (
+INTEGRATION_FIELD = NamedTable(
+    "IntegrationDefFormField",
     FieldSpec("fieldName", read_text),
     FieldSpec("fieldType", read_text),
     FieldSpec("label", read_text),
@@ -81,7 +87,8 @@ INTEGRATION_FIELD: FieldTable = (
     FieldSpec("optional", read_boolean),
     FieldSpec("defaultValue", read_text),
 )
-INTEGRATION_KIND: FieldTable = (
+INTEGRATION_KIND = NamedTable(
+    "IntegrationDef",
     FieldSpec("name", read_text),
     FieldSpec("type", read_text),
     FieldSpec("category", read_text),
@@ -91,20 +98,23 @@ INTEGRATION_KIND: FieldTable = (
     FieldSpec("tags", texts),
     FieldSpec("configuration", ListOf(ObjectOf(INTEGRATION_FIELD))),
 )
-NEW_PROMPT: FieldTable = (
+NEW_PROMPT = NamedTable(
+    "NewMessageTemplate",
     FieldSpec("name", read_text, ""),
     FieldSpec("version", IntegerOf(), 0),
     FieldSpec("description", read_text),
     FieldSpec("template", read_text, ""),
     FieldSpec("integrations", texts),
 )
-PROMPT: FieldTable = (
+PROMPT = NamedTable(
+    "MessageTemplate",
     *NEW_PROMPT,
     FieldSpec("variables", texts),
     FieldSpec("tags", ListOf(ObjectOf(TAG))),
     *AUDIT_FIELDS,
 )
-PROMPT_TEST: FieldTable = (
+PROMPT_TEST = NamedTable(
+    "PromptTemplateTestRequest",
     FieldSpec("prompt", read_text, ""),
     FieldSpec("promptVariables", read_mapping, dict),
     FieldSpec("llmProvider", read_text, ""),
@@ -113,7 +123,8 @@ PROMPT_TEST: FieldTable = (
     FieldSpec("topP", read_number),
     FieldSpec("stopWords", texts, list),
 )
-BUDGET: FieldTable = (
+BUDGET = NamedTable(
+    "ModelBudget",
     FieldSpec("scope", ChoiceOf(*SCOPES)),
     FieldSpec("name", read_text, ""),
     FieldSpec("period", ChoiceOf(*PERIODS)),
@@ -121,31 +132,40 @@ BUDGET: FieldTable = (
     FieldSpec("maxTokens", IntegerOf(64)),
     FieldSpec("reason", read_text, ""),
 )
-SUMS: FieldTable = fields_of_type(LONG, "calls", "failures", "promptTokens", "completionTokens", "cost", "durationMs")
-USAGE_ROW: FieldTable = (
+SUMS = NamedTable(
+    "ModelUsageSums",
+    *fields_of_type(LONG, "calls", "failures", "promptTokens", "completionTokens", "cost", "durationMs"),
+)
+USAGE_ROW = NamedTable(
+    "ModelUsageRow",
     *fields_of_type(read_text, "integration", "model", "definition", "caller", "workflowId"),
     *SUMS,
 )
-USAGE: FieldTable = (
+USAGE = NamedTable(
+    "ModelUsage",
     FieldSpec("currency", read_text),
     *fields_of_type(LONG, "since", "stepMs"),
     FieldSpec("total", ObjectOf(SUMS)),
     FieldSpec("steps", ListOf(ObjectOf(SUMS))),
     *fields_of_type(ListOf(ObjectOf(USAGE_ROW)), "models", "definitions", "callers", "runs"),
 )
-SAVED_BUDGET: FieldTable = (
+SAVED_BUDGET = NamedTable(
+    "SavedModelBudget",
     *(field for field in BUDGET if field.name != "reason"),
     *fields_of_type(LONG, "id", "updatedAt"),
     FieldSpec("updatedBy", read_text),
     FieldSpec("isOfIntegration", read_boolean),
 )
-BUDGET_STATE: FieldTable = (
+BUDGET_STATE = NamedTable(
+    "ModelBudgetState",
     *SAVED_BUDGET,
     *fields_of_type(LONG, "spentCost", "spentTokens", "reservedCost", "reservedTokens", "periodEndsAt",
                     "waitingTasks"),
     FieldSpec("isSpent", read_boolean),
 )  # fmt: skip
-BUDGETS: FieldTable = (FieldSpec("currency", read_text), FieldSpec("budgets", ListOf(ObjectOf(BUDGET_STATE))))
+BUDGETS = NamedTable(
+    "ModelBudgets", FieldSpec("currency", read_text), FieldSpec("budgets", ListOf(ObjectOf(BUDGET_STATE)))
+)
 
 
 def integration_document(row: Integration, models: int | list[IntegrationModel]) -> dict[str, Any]:

@@ -236,6 +236,17 @@ class FieldSpec(NamedTuple):
 FieldTable = Iterable[FieldSpec]
 
 
+class NamedTable(tuple[FieldSpec, ...]):
+    """A table with its name in the OpenAPI document."""
+
+    name: str
+
+    def __new__(cls, name: str, *fields: FieldSpec) -> "NamedTable":
+        table = super().__new__(cls, fields)
+        table.name = name
+        return table
+
+
 def read_document(document: dict[str, Any], table: FieldTable, place: DocumentPosition) -> dict[str, Any]:
     """Return the document with every field of the table converted or set to its default. Other fields are kept."""
     if not place.fills:
@@ -295,7 +306,8 @@ AUDIT: FieldTable = (
     FieldSpec("updatedBy", read_text),
 )
 
-SCHEMA: FieldTable = (
+SCHEMA = NamedTable(
+    "SchemaDef",
     *AUDIT,
     FieldSpec("name", read_text),
     FieldSpec("version", IntegerOf(), 1),
@@ -304,9 +316,10 @@ SCHEMA: FieldTable = (
     FieldSpec("externalRef", read_text),
 )
 
-CACHE: FieldTable = (FieldSpec("key", read_text), FieldSpec("ttlInSecond", IntegerOf(), 0))
+CACHE = NamedTable("CacheConfig", FieldSpec("key", read_text), FieldSpec("ttlInSecond", IntegerOf(), 0))
 
-TASK_DEFINITION: FieldTable = (
+TASK_DEFINITION = NamedTable(
+    "TaskDef",
     *AUDIT,
     FieldSpec("name", read_name),
     FieldSpec("description", read_text),
@@ -338,7 +351,8 @@ TASK_DEFINITION: FieldTable = (
     FieldSpec("enforceSchema", read_boolean, False),
 )
 
-SUB_WORKFLOW: FieldTable = (
+SUB_WORKFLOW = NamedTable(
+    "SubWorkflowParams",
     FieldSpec("name", read_text),
     FieldSpec("version", IntegerOf()),
     FieldSpec("taskToDomain", MapOf(read_text)),
@@ -348,7 +362,7 @@ SUB_WORKFLOW: FieldTable = (
     FieldSpec("priority", read_any),
 )
 
-STATE_CHANGE: FieldTable = (FieldSpec("type", read_text), FieldSpec("payload", read_mapping))
+STATE_CHANGE = NamedTable("StateChangeEvent", FieldSpec("type", read_text), FieldSpec("payload", read_mapping))
 
 STEPS: Reader = ListOf(read_step)
 
@@ -395,6 +409,8 @@ WORKFLOW_TASK: FieldTable = (
 class _StepFields:
     """The fields of steps of all types that are registered when it is read."""
 
+    name = "WorkflowTask"
+
     def __iter__(self) -> Iterator[FieldSpec]:
         yield from WORKFLOW_TASK
         for structure in STEP_STRUCTURES.values():
@@ -402,13 +418,15 @@ class _StepFields:
 
 
 STEP_FIELDS: FieldTable = _StepFields()
-RATE_LIMIT: FieldTable = (
+RATE_LIMIT = NamedTable(
+    "RateLimitConfig",
     FieldSpec("rateLimitKey", read_text),
     FieldSpec("concurrentExecLimit", IntegerOf(), 0),
     FieldSpec("policy", ChoiceOf("QUEUE", "REJECT"), "QUEUE"),
 )
 
-WORKFLOW_DEFINITION: FieldTable = (
+WORKFLOW_DEFINITION = NamedTable(
+    "WorkflowDef",
     *AUDIT,
     FieldSpec("name", read_name),
     FieldSpec("description", read_text),

@@ -28,7 +28,7 @@ from typing import Any, cast
 from ..data_requests import DataRequired, WholeRun
 from ..decision_context import DecisionContext, conductor_status, conductor_task_type
 from ..definition import Body, Document, Flow, Key, Step, as_steps, body_at, body_with, walk
-from ..document.fields import STEPS, FieldSpec, ListOf, ObjectOf, read_mapping
+from ..document.fields import STEPS, FieldSpec, ListOf, NamedTable, ObjectOf, read_mapping
 from ..effects import Effect, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
 from ..expressions.patterns import BadPattern, PatternTooSlow, compile_pattern, full_match
@@ -43,7 +43,7 @@ NAMES = {TRY: "try", CATCH: "catch", FINALLY: "finally"}
 CATCH_DEFAULT = "catch default"
 MATCHED = ("status", "reason", "taskRef", "taskType")
 FAILED_STATUSES = ("FAILED", "FAILED_WITH_TERMINAL_ERROR", "TIMED_OUT", "CANCELED")
-CATCH_CASE = (FieldSpec("match", read_mapping), FieldSpec("tasks", STEPS))
+CATCH_CASE = NamedTable("CatchCase", FieldSpec("match", read_mapping), FieldSpec("tasks", STEPS))
 FIELDS = (
     FieldSpec("tryTasks", STEPS),
     FieldSpec("catchCases", ListOf(ObjectOf(CATCH_CASE))),

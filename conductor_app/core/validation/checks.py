@@ -15,6 +15,7 @@ from ..document.fields import (
     IntegerOf,
     ListOf,
     MapOf,
+    NamedTable,
     ObjectOf,
     normalize_task,
     normalize_workflow,
@@ -297,7 +298,8 @@ def _check_policy(read: dict[str, Any], place: DocumentPosition) -> None:
         )
 
 
-START: FieldTable = (
+START = NamedTable(
+    "StartWorkflowAction",
     FieldSpec("name", read_text),
     # An expression may stand for it.
     FieldSpec("version", read_any),
@@ -305,15 +307,19 @@ START: FieldTable = (
     FieldSpec("input", read_mapping, dict),
     FieldSpec("taskToDomain", MapOf(read_text)),
 )
-REPORT: FieldTable = (
+REPORT = NamedTable(
+    "TaskDetails",
     FieldSpec("workflowId", read_text),
     FieldSpec("taskRefName", read_text),
     FieldSpec("output", read_mapping, dict),
     FieldSpec("taskId", read_text),
     FieldSpec("reasonForIncompletion", read_text),
 )
-TERMINATE: FieldTable = (FieldSpec("workflowId", read_text), FieldSpec("terminationReason", read_text))
-VARIABLES: FieldTable = (
+TERMINATE = NamedTable(
+    "TerminateWorkflowAction", FieldSpec("workflowId", read_text), FieldSpec("terminationReason", read_text)
+)
+VARIABLES = NamedTable(
+    "UpdateWorkflowVariablesAction",
     FieldSpec("workflowId", read_text),
     FieldSpec("variables", read_mapping, dict),
     FieldSpec("appendArray", read_boolean),
@@ -321,7 +327,8 @@ VARIABLES: FieldTable = (
 ACTIONS = ("start_workflow", "complete_task", "fail_task", "terminate_workflow", "update_workflow_variables")
 """The actions of handlers."""
 
-ACTION: FieldTable = (
+ACTION = NamedTable(
+    "Action",
     FieldSpec("action", ChoiceOf(*ACTIONS)),
     FieldSpec("start_workflow", ObjectOf(START)),
     FieldSpec("complete_task", ObjectOf(REPORT)),

@@ -14,6 +14,7 @@ from ...core.document.fields import (
     IntegerOf,
     ListOf,
     MapOf,
+    NamedTable,
     ObjectOf,
     Reader,
     normalize_task,
@@ -51,38 +52,44 @@ PYTHON_SDK_NAMES = {
     "_queue_wait_time": "queueWaitTime",
 }
 """The Python SDK sends its private names, and for a field that was not given the text of a Python object."""
-TAGGED_WORKFLOW_DEFINITION: FieldTable = (*WORKFLOW_DEFINITION, TAGS)
-TAGGED_TASK_DEFINITION: FieldTable = (*TASK_DEFINITION, TAGS)
-FINDING: FieldTable = (
+TAGGED_WORKFLOW_DEFINITION = NamedTable("ExtendedWorkflowDef", *WORKFLOW_DEFINITION, TAGS)
+TAGGED_TASK_DEFINITION = NamedTable("ExtendedTaskDef", *TASK_DEFINITION, TAGS)
+FINDING = NamedTable(
+    "WorkflowDefFinding",
     FieldSpec("severity", ChoiceOf("error", "warning", "hint")),
     *fields_of_type(read_text, "kind", "path", "message"),
 )
-FINDINGS: FieldTable = (FieldSpec("findings", ListOf(ObjectOf(FINDING))),)
-DEFINITION_SUMMARY: FieldTable = (
+FINDINGS = NamedTable("WorkflowDefFindings", FieldSpec("findings", ListOf(ObjectOf(FINDING))))
+DEFINITION_SUMMARY = NamedTable(
+    "WorkflowDefSummary",
     FieldSpec("name", read_text),
     FieldSpec("version", IntegerOf()),
     *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
 )
-SAVED_DEFINITIONS: FieldTable = (*BULK, FieldSpec("findings", ListOf(ObjectOf(FINDING))))
-SOURCE_ERROR: FieldTable = fields_of_type(read_text, "path", "message")
-SOURCE_ITEM: FieldTable = (
+SAVED_DEFINITIONS = NamedTable("BulkResponseWorkflowDef", *BULK, FieldSpec("findings", ListOf(ObjectOf(FINDING))))
+SOURCE_ERROR = NamedTable("DefinitionError", *fields_of_type(read_text, "path", "message"))
+SOURCE_ITEM = NamedTable(
+    "DefinitionPlanItem",
     *fields_of_type(read_text, "kind", "name", "action", "problem"),
     *fields_of_type(IntegerOf(), "version", "document"),
     *fields_of_type(texts, "changes", "edits"),
     FieldSpec("validationErrors", ListOf(ObjectOf(SOURCE_ERROR))),
 )
-SOURCE_PLAN: FieldTable = (
+SOURCE_PLAN = NamedTable(
+    "DefinitionPlan",
     *fields_of_type(read_text, "label", "planDigest"),
     *fields_of_type(read_boolean, "changesSomething", "isRefused"),
     FieldSpec("items", ListOf(ObjectOf(SOURCE_ITEM))),
 )
-APPLIED_ITEM: FieldTable = (*SOURCE_ITEM, FieldSpec("error", read_text))
-SOURCE_APPLICATION: FieldTable = (
+APPLIED_ITEM = NamedTable("AppliedDefinition", *SOURCE_ITEM, FieldSpec("error", read_text))
+SOURCE_APPLICATION = NamedTable(
+    "DefinitionApplication",
     FieldSpec("label", read_text),
     FieldSpec("items", ListOf(ObjectOf(APPLIED_ITEM))),
     FieldSpec("failed", IntegerOf()),
 )
-DRIFT: FieldTable = (
+DRIFT = NamedTable(
+    "DefinitionDrift",
     *fields_of_type(read_text, "kind", "name", "label", "commit", "appliedBy", "changedBy"),
     FieldSpec("state", ChoiceOf("deleted", "edited", "unchanged")),
     *fields_of_type(LONG, "appliedAt", "changedAt"),
@@ -90,7 +97,7 @@ DRIFT: FieldTable = (
     FieldSpec("edits", texts),
     FieldSpec("current", read_mapping),
 )
-DRIFTS: FieldTable = (FieldSpec("definitions", ListOf(ObjectOf(DRIFT))),)
+DRIFTS = NamedTable("DefinitionDrifts", FieldSpec("definitions", ListOf(ObjectOf(DRIFT))))
 
 
 def workflow_definition_document(row: WorkflowDefinition) -> dict[str, Any]:
@@ -155,7 +162,7 @@ def script_fields(mock: Reader) -> FieldTable:
 SCRIPT_FIELDS = script_fields(read_mock)
 
 
-TEST_REQUEST: FieldTable = (*START_REQUEST, *script_fields(ObjectOf(MOCK)))
+TEST_REQUEST = NamedTable("WorkflowTestRequest", *START_REQUEST, *script_fields(ObjectOf(MOCK)))
 
 
 def parse_test_request(document: dict[str, Any]) -> tuple[StartRequest, SimulationScript]:

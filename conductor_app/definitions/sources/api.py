@@ -7,8 +7,8 @@ from django.http import HttpResponse
 from ...core.document.fields import (
     DocumentPosition,
     FieldSpec,
-    FieldTable,
     ListOf,
+    NamedTable,
     read_boolean,
     read_mapping,
     read_text,
@@ -25,7 +25,8 @@ from .operator_kinds import NAME_BY_PLURAL, source_kinds
 from .plan import InvalidDocument, SourceFolder, SourceItem, SourcePlan, plan_source
 
 Document = dict[str, Any]
-SOURCE_FOLDER: FieldTable = (
+SOURCE_FOLDER = NamedTable(
+    "DefinitionFolder",
     FieldSpec("label", read_text, ""),
     FieldSpec("commit", read_text, ""),
     FieldSpec("documents", ListOf(read_mapping), list),

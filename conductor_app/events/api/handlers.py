@@ -13,9 +13,9 @@ from ...access.visibility import visible
 from ...core.document.fields import (
     ChoiceOf,
     FieldSpec,
-    FieldTable,
     IntegerOf,
     ListOf,
+    NamedTable,
     ObjectOf,
     read_boolean,
     read_mapping,
@@ -44,19 +44,22 @@ can_save_handlers = RequiresDefinitionAccess(EVENT_HANDLER, targets.definitions_
 can_view_handler = requires(READ, EVENT_HANDLER, targets.named_in_address(EVENT_HANDLER, "name"))
 can_update_handler = requires(UPDATE, EVENT_HANDLER, targets.named_in_address(EVENT_HANDLER, "name"))
 can_delete_handler = requires(DELETE, EVENT_HANDLER, targets.named_in_address(EVENT_HANDLER, "event"))
-EVENT_HANDLER_DOCUMENT: FieldTable = (*HANDLER_FIELDS, TAGS)
-WEBHOOK: FieldTable = (
+EVENT_HANDLER_DOCUMENT = NamedTable("EventHandler", *HANDLER_FIELDS, TAGS)
+WEBHOOK = NamedTable(
+    "WebhookConfig",
     *WEBHOOK_FIELDS,
     FieldSpec("url", read_text),
     *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
 )
-EVENT_EXECUTION: FieldTable = (
+EVENT_EXECUTION = NamedTable(
+    "ExtendedEventExecution",
     *fields_of_type(read_text, "id", "messageId", "name", "event", "action", "statusDescription"),
     FieldSpec("status", ChoiceOf("IN_PROGRESS", "COMPLETED", "FAILED", "SKIPPED")),
     FieldSpec("created", IntegerOf(64)),
     *fields_of_type(read_mapping, "output", "fullMessagePayload"),
 )
-EVENT_MESSAGE: FieldTable = (
+EVENT_MESSAGE = NamedTable(
+    "EventMessage",
     *fields_of_type(read_text, "id", "eventTarget"),
     FieldSpec("createdAt", IntegerOf(64)),
     FieldSpec("eventType", ChoiceOf("WEBHOOK", "MESSAGE")),
@@ -64,12 +67,14 @@ EVENT_MESSAGE: FieldTable = (
     FieldSpec("status", ChoiceOf("RECEIVED", "HANDLED", "REJECTED")),
     FieldSpec("eventExecutions", ListOf(ObjectOf(EVENT_EXECUTION))),
 )
-HANDLED_EVENT: FieldTable = (
+HANDLED_EVENT = NamedTable(
+    "HandledEventResponse",
     *fields_of_type(read_text, "name", "event"),
     FieldSpec("active", read_boolean),
     *fields_of_type(IntegerOf(), "numberOfMessages", "numberOfActions"),
 )
-HANDLED_EVENT_PAGE: FieldTable = (
+HANDLED_EVENT_PAGE = NamedTable(
+    "SearchResultHandledEventResponse",
     FieldSpec("totalHits", IntegerOf(64)),
     FieldSpec("results", ListOf(ObjectOf(HANDLED_EVENT))),
 )

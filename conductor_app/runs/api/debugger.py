@@ -11,9 +11,9 @@ from ...core.commands.debug import ACTIONS
 from ...core.document.fields import (
     ChoiceOf,
     FieldSpec,
-    FieldTable,
     IntegerOf,
     ListOf,
+    NamedTable,
     ObjectOf,
     read_any,
     read_mapping,
@@ -59,14 +59,16 @@ can_debug_workflow = RequiresAll(
 
 
 Document = dict[str, Any]
-BREAKPOINT: FieldTable = (
+BREAKPOINT = NamedTable(
+    "Breakpoint",
     FieldSpec("taskReferenceName", read_name, ""),
     FieldSpec("place", ChoiceOf(*PLACES), PLACES[0]),
     FieldSpec("condition", read_text, ""),
     FieldSpec("minutes", IntegerOf(), 0),
     FieldSpec("reason", read_text, ""),
 )
-CONTINUE_REQUEST: FieldTable = (
+CONTINUE_REQUEST = NamedTable(
+    "ContinueRequest",
     FieldSpec("taskId", read_name, ""),
     FieldSpec("action", ChoiceOf(*ACTIONS), ACTIONS[0]),
     FieldSpec("taskReferenceName", read_name, ""),
@@ -75,9 +77,10 @@ CONTINUE_REQUEST: FieldTable = (
     FieldSpec("variables", read_mapping, dict),
     FieldSpec("reason", read_text, ""),
 )
-EXPRESSION: FieldTable = (FieldSpec("expression", read_text, ""),)
-EXPRESSION_VALUE: FieldTable = (FieldSpec("value", read_any),)
-SET_BREAKPOINT: FieldTable = (
+EXPRESSION = NamedTable("ExpressionRequest", FieldSpec("expression", read_text, ""))
+EXPRESSION_VALUE = NamedTable("ExpressionValue", FieldSpec("value", read_any))
+SET_BREAKPOINT = NamedTable(
+    "SetBreakpoint",
     FieldSpec("id", read_text),
     FieldSpec("taskReferenceName", read_text),
     FieldSpec("place", ChoiceOf(*PLACES)),
@@ -85,14 +88,16 @@ SET_BREAKPOINT: FieldTable = (
     FieldSpec("expiresAt", IntegerOf(64)),
     FieldSpec("setBy", read_text),
 )
-BREAKPOINT_ID: FieldTable = (FieldSpec("id", read_text),)
-STOP: FieldTable = (
+BREAKPOINT_ID = NamedTable("BreakpointId", FieldSpec("id", read_text))
+STOP = NamedTable(
+    "Stop",
     *(FieldSpec(name, read_text) for name in ("taskId", "taskReferenceName", "taskType", "sentence")),
     FieldSpec("place", ChoiceOf(*PLACES)),
     *(FieldSpec(name, IntegerOf(64)) for name in ("stoppedAt", "continuesAt")),
     *(FieldSpec(name, read_any) for name in ("input", "output")),
 )
-DEBUGGED_RUN: FieldTable = (
+DEBUGGED_RUN = NamedTable(
+    "DebuggedRun",
     *(FieldSpec(name, read_text) for name in ("workflowId", "status")),
     FieldSpec("stops", ListOf(ObjectOf(STOP))),
     FieldSpec("breakpoints", ListOf(ObjectOf(SET_BREAKPOINT))),

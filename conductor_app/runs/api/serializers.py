@@ -19,6 +19,7 @@ from ...core.document.fields import (
     IntegerOf,
     ListOf,
     MapOf,
+    NamedTable,
     ObjectOf,
     OrNull,
     ValueRefused,
@@ -146,7 +147,8 @@ def read_domains(value: JsonValue, position: DocumentPosition) -> str:
     return text
 
 
-START_REQUEST: FieldTable = (
+START_REQUEST = NamedTable(
+    "StartWorkflowRequest",
     FieldSpec("name", read_name),
     FieldSpec("version", IntegerOf()),
     FieldSpec("correlationId", read_text, ""),
@@ -262,7 +264,8 @@ def parse_idempotency(headers: Mapping[str, str]) -> tuple[str | None, str]:
     return key, strategy or "FAIL"
 
 
-RERUN_REQUEST: FieldTable = (
+RERUN_REQUEST = NamedTable(
+    "RerunWorkflowRequest",
     FieldSpec("reRunFromWorkflowId", read_text),
     FieldSpec("workflowInput", read_mapping),
     FieldSpec("reRunFromTaskId", read_text, ""),
@@ -291,14 +294,20 @@ def parse_rerun_request(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-SKIP_REQUEST: FieldTable = (FieldSpec("taskInput", read_mapping, dict), FieldSpec("taskOutput", read_mapping, dict))
-STATE_UPDATE: FieldTable = (
+SKIP_REQUEST = NamedTable(
+    "SkipTaskRequest", FieldSpec("taskInput", read_mapping, dict), FieldSpec("taskOutput", read_mapping, dict)
+)
+STATE_UPDATE = NamedTable(
+    "WorkflowStateUpdate",
     FieldSpec("taskReferenceName", read_text, ""),
     FieldSpec("taskResult", ObjectOf(TASK_RESULT)),
     FieldSpec("variables", read_mapping, dict),
 )
-CORRELATION: FieldTable = (FieldSpec("correlationIds", texts, list), FieldSpec("workflowNames", texts, list))
-UPGRADE: FieldTable = (
+CORRELATION = NamedTable(
+    "CorrelationIdsSearchRequest", FieldSpec("correlationIds", texts, list), FieldSpec("workflowNames", texts, list)
+)
+UPGRADE = NamedTable(
+    "UpgradeWorkflowRequest",
     FieldSpec("name", read_name, ""),
     FieldSpec("version", IntegerOf()),
     FieldSpec("taskOutput", read_mapping, dict),
@@ -420,7 +429,8 @@ def parse_bulk_ids(body: Any, path: str, max_ids: int) -> list[str]:
     return [each.replace("\0", "") for each in body]
 
 
-SIGNAL_RESPONSE: FieldTable = (
+SIGNAL_RESPONSE = NamedTable(
+    "SignalResponse",
     FieldSpec("responseType", ChoiceOf("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")),
     FieldSpec("targetWorkflowStatus", WORKFLOW_STATUS),
     *fields_of_type(read_text, "targetWorkflowId", "requestId", "workflowId", "correlationId", "status", "createdBy",
@@ -432,19 +442,23 @@ SIGNAL_RESPONSE: FieldTable = (
     FieldSpec("tasks", ListOf(ObjectOf(TASK))),
     FieldSpec("signalTimeout", read_boolean),
 )  # fmt: skip
-STATUS: FieldTable = (
+STATUS = NamedTable(
+    "WorkflowStatus",
     *fields_of_type(read_text, "workflowId", "correlationId"),
     *fields_of_type(read_mapping, "output", "variables"),
     FieldSpec("status", WORKFLOW_STATUS),
 )
-TASK_PAGE: FieldTable = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(TASK))))
+TASK_PAGE = NamedTable(
+    "SearchResultTask", FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(TASK)))
+)
 PAGE: FieldTable = (
     FieldSpec("totalHits", IntegerOf(64)),
     FieldSpec("totalHitsIsLowerBound", read_boolean),
     FieldSpec("searchedSince", OrNull(IntegerOf(64))),
 )
-WORKFLOW_PAGE: FieldTable = (*PAGE, FieldSpec("results", ListOf(ObjectOf(WORKFLOW))))
-WORKFLOW_SUMMARY: FieldTable = (
+WORKFLOW_PAGE = NamedTable("SearchResultWorkflow", *PAGE, FieldSpec("results", ListOf(ObjectOf(WORKFLOW))))
+WORKFLOW_SUMMARY = NamedTable(
+    "WorkflowSummary",
     *fields_of_type(read_text, "workflowId", "workflowType", "correlationId", "startTime", "updateTime",
            "endTime", "input",
             "output", "reasonForIncompletion", "event", "failedReferenceTaskNames", "createdBy", "idempotencyKey",
@@ -456,12 +470,14 @@ WORKFLOW_SUMMARY: FieldTable = (
     FieldSpec("failedTaskNames", texts),
     FieldSpec("taskToDomain", MapOf(read_text)),
 )  # fmt: skip
-WORKFLOW_SUMMARY_PAGE: FieldTable = (
+WORKFLOW_SUMMARY_PAGE = NamedTable(
+    "SearchResultWorkflowSummary",
     *PAGE,
     FieldSpec("queryId", read_text),
     FieldSpec("results", ListOf(ObjectOf(WORKFLOW_SUMMARY))),
 )
-TASK_SUMMARY: FieldTable = (
+TASK_SUMMARY = NamedTable(
+    "TaskSummary",
     *fields_of_type(read_text, "workflowId", "workflowType", "correlationId", "scheduledTime", "startTime",
                     "updateTime",
            "endTime",
@@ -471,4 +487,4 @@ TASK_SUMMARY: FieldTable = (
     FieldSpec("workflowPriority", IntegerOf()),
     FieldSpec("status", TASK_STATUS),
 )  # fmt: skip
-TASK_SUMMARY_PAGE: FieldTable = (*PAGE, FieldSpec("results", ListOf(ObjectOf(TASK_SUMMARY))))
+TASK_SUMMARY_PAGE = NamedTable("SearchResultTaskSummary", *PAGE, FieldSpec("results", ListOf(ObjectOf(TASK_SUMMARY))))

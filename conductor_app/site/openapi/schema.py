@@ -27,7 +27,6 @@ from ...core.document.fields import (
 from ...core.step_types.try_catch import CATCH_CASE
 from ...web.api.documents import ERROR, read_tag_value
 from ...web.api.operations import BINARY, EMPTY_REPLY, HEADER, NO_CONTENT, PLAIN_TEXT, ArrayOf, ArraysByKey
-from .tables import TABLE_BY_NAME
 
 STEP_REFERENCE = {"$ref": "#/components/schemas/WorkflowTask"}
 SCHEMA_BY_READER: dict[Reader, dict[str, Any]] = {
@@ -41,20 +40,15 @@ SCHEMA_BY_READER: dict[Reader, dict[str, Any]] = {
 }
 STEP_TABLES = (STEP_FIELDS, CATCH_CASE)
 """Tables that steps are made of: they name a step, since they cannot hold the whole of one."""
-_serializers: dict[int, type[serializers.Serializer]] = {}
+_serializers: dict[str, type[serializers.Serializer]] = {}
 
 
-def serializer_of(table: FieldTable) -> type[serializers.Serializer]:
+def serializer_of(table: Any) -> type[serializers.Serializer]:
     """Return the serializer of a named table, always the same object."""
-    if id(table) not in _serializers:
+    if table.name not in _serializers:
         fields = {field.name: _field_of(table, field.read) for field in table}
-        _serializers[id(table)] = type(f"{name_of(table)}Serializer", (serializers.Serializer,), fields)
-    return _serializers[id(table)]
-
-
-def name_of(table: FieldTable) -> str:
-    """Return the name of a table in the document."""
-    return next(name for name, known in TABLE_BY_NAME.items() if known is table)
+        _serializers[table.name] = type(f"{table.name}Serializer", (serializers.Serializer,), fields)
+    return _serializers[table.name]
 
 
 def _field_of(table: FieldTable, reader: Reader) -> serializers.Field:
@@ -198,6 +192,6 @@ def to_spectacular(shape: Any) -> Any:
     if isinstance(shape, ArrayOf):
         return serializer_of(shape.table)(many=True)
     if isinstance(shape, ArraysByKey):
-        reference = {"$ref": f"#/components/schemas/{name_of(shape.table)}"}
+        reference = {"$ref": f"#/components/schemas/{shape.table.name}"}
         return {"type": "object", "additionalProperties": {"type": "array", "items": reference}}
     return serializer_of(shape) if isinstance(shape, tuple) else schema_of(shape)

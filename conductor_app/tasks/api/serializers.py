@@ -13,9 +13,9 @@ from ...core.document.fields import (
     ChoiceOf,
     DocumentPosition,
     FieldSpec,
-    FieldTable,
     IntegerOf,
     ListOf,
+    NamedTable,
     ObjectOf,
     OrNull,
     read_any,
@@ -43,8 +43,9 @@ OUTCOME_BY_STATUS = {
 }
 """The outcome of a report by Conductor's task status."""
 
-LOG: FieldTable = (FieldSpec("log", read_text), FieldSpec("createdTime", IntegerOf(64), 0))
-TASK_RESULT: FieldTable = (
+LOG = NamedTable("TaskExecLogLine", FieldSpec("log", read_text), FieldSpec("createdTime", IntegerOf(64), 0))
+TASK_RESULT = NamedTable(
+    "TaskResult",
     FieldSpec("workflowInstanceId", read_text, ""),
     FieldSpec("taskId", read_text, ""),
     FieldSpec("status", ChoiceOf(*OUTCOME_BY_STATUS)),
@@ -138,40 +139,52 @@ def claimed_task_documents(attempts: Iterable[ClaimedAttempt]) -> list[dict[str,
     return [claimed_task_document(attempt) for attempt in attempts]
 
 
-POLL_DATA: FieldTable = (
+POLL_DATA = NamedTable(
+    "PollData",
     *fields_of_type(read_text, "queueName", "domain", "workerId"),
     FieldSpec("lastPollTime", IntegerOf(64)),
 )
-SENT_LOG: FieldTable = (*LOG, FieldSpec("taskId", read_text))
-INPUT_ORIGIN: FieldTable = (
+SENT_LOG = NamedTable("TaskExecLog", *LOG, FieldSpec("taskId", read_text))
+INPUT_ORIGIN = NamedTable(
+    "InputOrigin",
     *fields_of_type(read_text, "parameter", "expression", "source", "taskReferenceName", "hint"),
     FieldSpec("isFound", read_boolean),
     FieldSpec("value", read_any),
 )
-PROVENANCE: FieldTable = (FieldSpec("taskId", read_text), FieldSpec("inputs", ListOf(ObjectOf(INPUT_ORIGIN))))
-USED_LIMIT: FieldTable = fields_of_type(LONG, "used", "allowed")
-QUEUE_STATE: FieldTable = (
+PROVENANCE = NamedTable(
+    "InputProvenance", FieldSpec("taskId", read_text), FieldSpec("inputs", ListOf(ObjectOf(INPUT_ORIGIN)))
+)
+USED_LIMIT = NamedTable("UsedLimit", *fields_of_type(LONG, "used", "allowed"))
+QUEUE_STATE = NamedTable(
+    "QueueState",
     FieldSpec("name", read_text),
     *fields_of_type(LONG, "pending", "inProgress", "pollers", "oldestPendingSince", "lastPollTime"),
     *fields_of_type(read_boolean, "pendingIsLowerBound", "isPolled", "isNeglected"),
     FieldSpec("limit", ObjectOf(USED_LIMIT)),
 )
-QUEUE_STATES: FieldTable = (FieldSpec("queues", ListOf(ObjectOf(QUEUE_STATE))),)
-QUEUE_HOLD: FieldTable = (*fields_of_type(read_text, "by", "reason"), FieldSpec("since", LONG))
-QUEUE_LIMIT: FieldTable = (FieldSpec("sentence", read_text), *fields_of_type(LONG, "used", "allowed", "reopensAt"))
+QUEUE_STATES = NamedTable("QueueStates", FieldSpec("queues", ListOf(ObjectOf(QUEUE_STATE))))
+QUEUE_HOLD = NamedTable("QueueHold", *fields_of_type(read_text, "by", "reason"), FieldSpec("since", LONG))
+QUEUE_LIMIT = NamedTable(
+    "QueueLimit", FieldSpec("sentence", read_text), *fields_of_type(LONG, "used", "allowed", "reopensAt")
+)
 TASK_IN_QUEUE = fields_of_type(read_text, "taskId", "taskReferenceName", "workflowId", "workflowName")
-PENDING_TASK: FieldTable = (
+PENDING_TASK = NamedTable(
+    "PendingTask",
     *TASK_IN_QUEUE,
     *fields_of_type(LONG, "position", "pendingSince", "estimatedMs"),
     FieldSpec("priority", IntegerOf()),
 )
-CLAIMED_TASK: FieldTable = (*TASK_IN_QUEUE, FieldSpec("workerId", read_text), FieldSpec("claimedAt", OrNull(LONG)))
-QUEUE_POLLER: FieldTable = (
+CLAIMED_TASK = NamedTable(
+    "ClaimedTask", *TASK_IN_QUEUE, FieldSpec("workerId", read_text), FieldSpec("claimedAt", OrNull(LONG))
+)
+QUEUE_POLLER = NamedTable(
+    "QueuePoller",
     FieldSpec("workerId", read_text),
     FieldSpec("lastPollTime", LONG),
     FieldSpec("isPolling", read_boolean),
 )
-QUEUE_DETAIL: FieldTable = (
+QUEUE_DETAIL = NamedTable(
+    "QueueDetail",
     FieldSpec("name", read_text),
     *fields_of_type(LONG, "pending", "delayed", "inProgress", "drainsInMs"),
     FieldSpec("ratePerSecond", read_number),

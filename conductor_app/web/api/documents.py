@@ -14,6 +14,7 @@ from ...core.document.fields import (
     IntegerOf,
     ListOf,
     MapOf,
+    NamedTable,
     ObjectOf,
     Reader,
     read_boolean,
@@ -30,7 +31,8 @@ def read_tag_value(value: JsonValue, position: DocumentPosition) -> str:
     return read_text(value, position)
 
 
-TAG: FieldTable = (
+TAG = NamedTable(
+    "Tag",
     FieldSpec("key", read_text),
     FieldSpec("value", read_tag_value, ""),
     FieldSpec("type", read_text, "METADATA"),
@@ -66,11 +68,13 @@ def fields_of_type(reader: Reader, *names: str) -> FieldTable:
     return tuple(FieldSpec(name, reader) for name in names)
 
 
-EXECUTION_METADATA: FieldTable = (
+EXECUTION_METADATA = NamedTable(
+    "ExecutionMetadata",
     *fields_of_type(read_mapping, "additionalContext", "additionalContextMap"),
     FieldSpec("empty", read_boolean),
 )
-TASK: FieldTable = (
+TASK = NamedTable(
+    "Task",
     FieldSpec("status", TASK_STATUS),
     *fields_of_type(read_text, "taskId", "taskType", "taskDefName", "referenceTaskName", "workflowInstanceId",
                     "workflowType",
@@ -94,7 +98,8 @@ TASK: FieldTable = (
 TAGS = FieldSpec("tags", ListOf(ObjectOf(TAG)))
 
 
-WORKFLOW: FieldTable = (
+WORKFLOW = NamedTable(
+    "Workflow",
     *AUDIT,
     FieldSpec("status", WORKFLOW_STATUS),
     *fields_of_type(read_text, "workflowId", "workflowName", "parentWorkflowId", "parentWorkflowTaskId",
@@ -113,9 +118,12 @@ WORKFLOW: FieldTable = (
 )  # fmt: skip
 
 
-BULK: FieldTable = (FieldSpec("bulkErrorResults", MapOf(read_text)), FieldSpec("bulkSuccessfulResults", texts))
-COMPLAINT: FieldTable = fields_of_type(read_text, "path", "message", "invalidValue")
-ERROR: FieldTable = (
+BULK = NamedTable(
+    "BulkResponse", FieldSpec("bulkErrorResults", MapOf(read_text)), FieldSpec("bulkSuccessfulResults", texts)
+)
+COMPLAINT = NamedTable("ValidationError", *fields_of_type(read_text, "path", "message", "invalidValue"))
+ERROR = NamedTable(
+    "ErrorResponse",
     FieldSpec("status", IntegerOf()),
     *fields_of_type(read_text, "message", "instance", "error"),
     FieldSpec("retryable", read_boolean),

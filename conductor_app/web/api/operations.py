@@ -23,7 +23,7 @@ from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.renderers import BaseRenderer
 
 from ...access.quotas import Rate
-from ...core.document.fields import FieldTable, Reader
+from ...core.document.fields import FieldTable, NamedTable, Reader
 from ...core.errors import (
     Busy,
     Conflict,
@@ -257,7 +257,7 @@ class ArrayOf(NamedTuple):
 class ArraysByKey(NamedTuple):
     """An object whose values are lists of documents with these fields."""
 
-    table: FieldTable
+    table: NamedTable
 
 
 PLAIN_TEXT, BINARY, EMPTY_REPLY, NO_CONTENT = "bare text", "bytes", "an empty reply", "204"
