@@ -129,18 +129,11 @@ def measure() -> None:
 
 @app.task(name="conductor_app.background.jobs.alerts")
 def alerts() -> None:
-    """Check due alerts and what other slices watch."""
+    """Check due alerts."""
     from conductor_app.alerts.commands import check_due_alerts
     from conductor_app.processes.sweeps import run_and_record_sweep
 
-    _run_each(
-        partial(run_and_record_sweep, "ring_alerts", check_due_alerts),
-        *(
-            partial(run_and_record_sweep, name, sweep)
-            for work in registered_work()
-            for name, sweep in work.alert_sweeps.items()
-        ),
-    )
+    run_and_record_sweep("ring_alerts", check_due_alerts)
 
 
 @app.task(name="conductor_app.background.jobs.prune")

@@ -36,7 +36,7 @@ PERIODIC_JOBS = {
     "work": PeriodicJob(f"{JOBS}.work", 10, "Runs the built-in workers, which sweeps start when a task is due."),
     "bulk": PeriodicJob(f"{JOBS}.bulk", 10, "Continues bulk operations, which sweeps start when they are due."),
     "measure": PeriodicJob(f"{JOBS}.measure", 60, "Measures the typical durations of runs and steps."),
-    "alerts": PeriodicJob(f"{JOBS}.alerts", 30, "Checks due alerts and watched task groups."),
+    "alerts": PeriodicJob(f"{JOBS}.alerts", 30, "Checks due alerts."),
     "prune": PeriodicJob(f"{JOBS}.prune", 3600, "Deletes runs and records that exceed their retention period."),
 }
 

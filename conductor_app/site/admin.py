@@ -57,10 +57,10 @@ from ..schedules.models import Schedule, ScheduleExecution
 from ..schedules.pages.schedules import ScheduleAdmin, ScheduleExecutionAdmin
 from ..settings import conf
 from ..settings import table as conf_table
-from ..taskcluster.models import Artifact, ScopeRole, StandaloneTask, TaskGroup
+from ..taskcluster.models import ScopeRole, StandaloneTask, TaskGroup
 from ..taskcluster.pages.clients import ClientAdmin, ScopeRoleAdmin
 from ..taskcluster.pages.groups import GroupAdmin
-from ..taskcluster.pages.tasks import ArtifactAdmin, StandaloneTaskAdmin
+from ..taskcluster.pages.tasks import StandaloneTaskAdmin
 from ..taskcluster.queries.tasks import is_taskcluster_used
 from ..tasks.pages.queues import QueuePage, QueuesPage, WhyWaitingPage
 from ..tasks.pages.workers import WorkerPage, WorkersPage
@@ -148,7 +148,6 @@ MODEL_ADMINS = {
     Schedule: ScheduleAdmin,
     ScheduleExecution: ScheduleExecutionAdmin,
     AuditEntry: AuditAdmin,
-    Artifact: ArtifactAdmin,
     Secret: SecretAdmin,
     StandaloneTask: StandaloneTaskAdmin,
     TaskGroup: GroupAdmin,

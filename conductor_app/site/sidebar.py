@@ -19,7 +19,7 @@ from ..definitions.models import TaskDefinition, WorkflowDefinition
 from ..monitoring.queries.health import health_for
 from ..runs.models import Run
 from ..schedules.models import Schedule, ScheduleExecution
-from ..taskcluster.models import Artifact, ScopeRole, StandaloneTask, TaskGroup
+from ..taskcluster.models import ScopeRole, TaskGroup
 from ..utils.formatting import LazyText
 from ..web.pages import Page, fragment_response
 
@@ -103,8 +103,6 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
     ),
     "taskcluster": (
         SidebarEntry(TaskGroup, _("Task groups"), "columns"),
-        SidebarEntry(StandaloneTask, _("Taskcluster tasks"), "todo"),
-        SidebarEntry(Artifact, _("Artifacts"), "box"),
         *TASKCLUSTER_ACCESS,
     ),
     "system": (

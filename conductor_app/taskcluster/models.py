@@ -31,48 +31,6 @@ class TaskGroup(models.Model):
         return self.id
 
 
-class PendingApproval(models.Model):
-    """An action on tasks of a group that waits for the approval of a second user. Approval or rejection deletes it."""
-
-    group_id = IdField()
-    verb = models.CharField(max_length=16)
-    priority = models.SmallIntegerField(default=0)
-    task_ids = DocumentField(default=list)
-    by = models.CharField(max_length=255)
-    reason = models.TextField(default="", blank=True)
-    created_at = MomentField()
-
-    class Meta:
-        indexes = [models.Index(name="approval_of_group", fields=["group_id"])]
-
-    def __str__(self) -> str:
-        return f"{self.verb}, by {self.by}"
-
-
-class GroupWatch(models.Model):
-    """A request to notify a user once when a group reaches a state. `checked_at`: the time of the last check."""
-
-    FAILED, RESOLVED = EVENTS = ("failed", "resolved")
-
-    group_id = IdField()
-    event = models.CharField(max_length=16)
-    mail = models.CharField(max_length=254)
-    by = models.CharField(max_length=255)
-    created_at = MomentField()
-    checked_at = MomentField(default=0)
-    notified_at = MomentField(null=True)
-
-    class Meta:
-        verbose_name_plural = "group watches"
-        indexes = [
-            models.Index(name="watch_of_group", fields=["group_id"]),
-            models.Index(name="watch_to_check", fields=["checked_at", "id"], condition=Q(notified_at__isnull=True)),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.event} in {self.group_id}"
-
-
 class StandaloneTaskQuerySet(models.QuerySet):
     """Queries for standalone tasks."""
 

@@ -6,7 +6,7 @@ from ..utils import background
 from .auth.commands import delete_expired_clients, reencrypt_access_tokens
 from .commands.artifacts import delete_expired_artifacts, delete_expired_tasks
 from .commands.change import handle_dependency_resolved, handle_group_check, pass_deadlines, wake_task
-from .commands.groups import BULK_ACTION_SUBJECT, check_watched_groups, handle_bulk_action
+from .commands.groups import BULK_ACTION_SUBJECT, handle_bulk_action
 from .pulse_publisher import publish_due_messages
 from .store import delete_premature_messages
 
@@ -15,7 +15,6 @@ BACKGROUND_WORK = background.BackgroundWork(
     wake_task=wake_task,
     skip_messages=(delete_premature_messages,),
     publish=(publish_due_messages,),
-    alert_sweeps={"watch_groups": check_watched_groups},
     deletions=(delete_expired_artifacts, delete_expired_clients),
     prune_sweeps={"expire_tasks": delete_expired_tasks},
     reencrypt=(reencrypt_access_tokens,),

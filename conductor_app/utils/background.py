@@ -24,8 +24,6 @@ class BackgroundWork:
     """Delete messages that are due at the given time and need no delivery, and return how many."""
     publish: Sequence[Callable[[IsStopping], object]] = ()
     """The job `work` calls them, in one thread per process."""
-    alert_sweeps: Mapping[str, Sweep] = field(default_factory=dict)
-    """One pass in each call of the job `alerts`."""
     deletions: Sequence[Callable[[int], object]] = ()
     """Delete expired rows, before the job `prune` removes runs."""
     prune: Sequence[Callable[[int], object]] = ()

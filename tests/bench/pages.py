@@ -114,7 +114,6 @@ def list_other_pages() -> dict[str, str]:
         "operations: plan, group": "/admin/bulk/plan/?failure_group=1",
         "overview: tiles": "/admin/view-tiles/",
         "waiting": "/admin/human-tasks/",
-        "stand-alone tasks": "/admin/conductor/standalonetask/",
         "queues": "/admin/queues/",
         "queues: one": queue_address("task_000"),
         "queues: one, 7 days": f"{queue_address('task_000')}&range=7d",

@@ -21,15 +21,13 @@ from conductor_app.web.links import standalone_task_address, task_group_address
 
 LISTS = {
     "runs": "run",
-    "groups": "group",
-    "stand-alone-tasks": "solo",
+    "groups": "taskgroup",
     "workflows": "workflowdefinition",
     "task-definitions": "taskdefinition",
     "schedules": "schedule",
     "scheduled-starts": "scheduleexecution",
     "handlers": "eventhandler",
     "audit": "auditentry",
-    "artifacts": "artifact",
     "secrets": "secret",
     "variables": "variable",
     "applications": "application",
@@ -161,7 +159,6 @@ def _standalone() -> dict[str, str]:
     group = task_group_address(_newest(TaskGroup.objects.all()).pk)
     return {
         "group": group,
-        **{f"group-{tab}": f"{group}?tab={tab}" for tab in ("timeline", "diagram", "audit")},
         "stand-alone-task": standalone_task_address(
             _newest(StandaloneTask.objects.filter(task__attempts__number=1)).pk
         ),

@@ -1,4 +1,4 @@
-"""A Taskcluster build in a browser: every tab of its group, bulk actions, and a task's log."""
+"""A Taskcluster build in a browser: its group, and a task's log."""
 
 import gzip
 
@@ -6,8 +6,6 @@ import pytest
 from django.core.files.base import ContentFile
 from playwright.sync_api import expect
 
-from conductor_app.access.models import AuditEntry
-from conductor_app.runs.models import Task
 from conductor_app.taskcluster.commands import artifacts as artifact_contents
 from conductor_app.taskcluster.commands import tasks as claims
 from conductor_app.taskcluster.commands import tasks as task_actions
@@ -15,7 +13,7 @@ from conductor_app.taskcluster.commands import tasks as task_commands
 from conductor_app.taskcluster.models import Artifact
 from conductor_app.utils import clock
 from conductor_app.web.links import standalone_task_address, task_group_address
-from tests.browser.page_checks import NARROW, assert_usable_by_everybody, has_no_horizontal_scroll
+from tests.browser.page_checks import assert_usable_by_everybody
 from tests.taskcluster.conftest import new_id
 from tests.taskcluster.test_groups_parallel import LINUX, create
 
@@ -52,9 +50,8 @@ def done(id: str, how: str) -> None:
 def test_every_page_fits_and_can_be_used_by_everybody(page, build):
     group, ids = build
 
-    for tab in ("tasks", "timeline", "diagram", "audit"):
-        assert_usable_by_everybody(page, f"{task_group_address(group)}?tab={tab}")
     for address in (
+        task_group_address(group),
         "/admin/conductor/taskgroup/",
         standalone_task_address(ids["test 3"]),
         standalone_task_address(ids["release"]),
@@ -64,8 +61,8 @@ def test_every_page_fits_and_can_be_used_by_everybody(page, build):
 
 def test_the_group_leads_to_the_log_line_with_the_cause(page, build):
     group, _ = build
-    page.goto(f"{task_group_address(group)}?tab=diagram")
-    page.locator(".diagram-node.failed").click()
+    page.goto(task_group_address(group))
+    page.get_by_role("link", name="test 3").click()
 
     expect(page.locator(".terminal li").last).to_have_text("it failed <b>")
     expect(page.locator(".terminal .ansi-ink-red")).to_have_text("it failed")
@@ -74,43 +71,13 @@ def test_the_group_leads_to_the_log_line_with_the_cause(page, build):
     expect(page.locator(".cause")).to_contain_text("Dependency test 3 did not succeed")
 
 
-def test_selected_tasks_are_rerun_by_keyboard_after_a_preview(page, build):
-    group, ids = build
-    page.goto(task_group_address(group))
-    page.keyboard.press("j")
-    page.keyboard.press("x")
-    page.keyboard.press("r")
-    page.locator("#many select[name=do]").select_option("rerun")
-    page.get_by_role("button", name="Preview").click()
-    expect(page.locator(".card h2")).to_have_text("The action applies to 1 task")
-    page.locator("#reason").fill("the network was away")
-    page.get_by_role("button", name="Rerun: 1").click()
-
-    expect(page.locator(".messagelist")).to_contain_text("Requested for 1 task.")
-    assert Task.objects.get(pk=ids["test 3"]).status == "ACTIVE"
-    assert AuditEntry.objects.filter(object_id=ids["test 3"], reason="the network was away").exists()
-
-
-def test_bulk_actions_are_reachable_on_a_narrow_page(pages, olga, build):
-    page = pages.open(olga, size=NARROW)
-    page.goto(task_group_address(build[0]))
-    button = page.get_by_text("Rerun, cancel, schedule")
-    button.click()
-
-    above, form = button.bounding_box(), page.locator("#many").bounding_box()
-    assert 0 <= form["y"] - above["y"] - above["height"] < 40
-    assert has_no_horizontal_scroll(page)
-
-
-def test_the_page_follows_the_group_and_preserves_the_selection(page, build):
+def test_the_page_follows_the_group(page, build):
     group, ids = build
     page.clock.install()
     page.goto(task_group_address(group))
-    page.locator(f"input[value='{ids['sources']}']").check()
     page.evaluate("window.stays = true")
 
     task_actions.apply_action("schedule", ids["release"], "otto")
     page.clock.fast_forward(3000)
     expect(page.locator(f"tr[data-key='{ids['release']}']")).to_contain_text("Pending")
-    expect(page.locator(f"input[value='{ids['sources']}']")).to_be_checked()
     assert page.evaluate("window.stays")

@@ -29,7 +29,6 @@ from tests.taskcluster.test_groups_parallel import new_task
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-STANDALONE_TASKS = "/admin/conductor/standalonetask/"
 SECONDS = 0.4
 WRITERS, READERS = 2, 3
 RETRIES, MAX_RUNS = 4, 40

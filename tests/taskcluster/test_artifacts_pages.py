@@ -1,58 +1,25 @@
-"""Artifacts on the pages."""
-
-import re
-from html import unescape
+"""The host of artifacts, which is not that of the pages."""
 
 import pytest
 from django.core.files.base import ContentFile
 from django.test import Client
 
-from conductor_app.access.tokens import UPLOAD, artifact_address
+from conductor_app.access.tokens import DOWNLOAD, UPLOAD, artifact_address
 from conductor_app.taskcluster.commands import artifacts as artifact_contents
 from conductor_app.taskcluster.models import Artifact
-from tests.page_text import html, page_text
 
 TASK = "AAAAAAAAQAKAAAAAAAAAAA"
-PAGE = "/admin/conductor/artifact/"
-
-
-def kept(clock, name, kind="s3", **details) -> Artifact:
-    now = clock.now()
-    facts = {"content_type": "text/html", "created_at": now, "expires_at": now + 3_600_000}
-    return Artifact.objects.create(task_id=TASK, number=0, name=name, kind=kind, details=details, **facts)
-
-
-def test_stored_artifacts_are_listed_with_links(operator, clock):
-    kept(clock, "public/a b<i>.html")
-    kept(clock, "public/log", "reference", url="http://worker/log")
-    kept(clock, "public/lost", "error", reason="file-missing-on-worker", message="It is not there.")
-    kept(clock, "public/late")
-    artifact_contents.store_content(TASK, 0, "public/a b<i>.html", ContentFile(b"<script>alert(1)</script>"))
-
-    page = operator.get(PAGE, {"q": TASK})
-
-    shown = page_text(page)
-    for word in ("public/a b<i>.html", "25 B", "http://worker/log", "It is not there.", "not uploaded yet"):
-        assert word in shown, word
-    [address] = re.findall(r'href="(/api/artifacts/[^"]*)"', html(page))
-    fetched = Client().get(unescape(address))
-    assert b"".join(fetched.streaming_content) == b"<script>alert(1)</script>"
-    assert "sandbox" in fetched["Content-Security-Policy"]
-
-
-@pytest.mark.parametrize("path", ["add/", "1/change/", "1/delete/"])
-def test_artifacts_are_read_only(operator, clock, path):
-    assert operator.get(f"{PAGE}{path}").status_code in (302, 403)
 
 
 @pytest.fixture
-def artifact_link(operator, clock, settings):
-    """Return the path of the link on the page to an artifact that browsers load from another host."""
+def artifact_link(db, clock, settings):
+    """Return the path of the address of an artifact that browsers load from another host."""
     settings.CONDUCTOR_ARTIFACT_URL = "https://files.example.net"
-    kept(clock, "public/a.html")
+    now = clock.now()
+    facts = {"content_type": "text/html", "created_at": now, "expires_at": now + 3_600_000}
+    Artifact.objects.create(task_id=TASK, number=0, name="public/a.html", kind="s3", **facts)
     artifact_contents.store_content(TASK, 0, "public/a.html", ContentFile(b"<script>alert(1)</script>"))
-    [address] = re.findall(r'href="https://files.example.net(/api/artifacts/[^"]*)"', html(operator.get(PAGE)))
-    return unescape(address)
+    return artifact_address(TASK, 0, "public/a.html", DOWNLOAD).removeprefix("https://files.example.net")
 
 
 def test_artifacts_are_loaded_from_their_own_host(artifact_link):

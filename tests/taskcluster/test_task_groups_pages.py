@@ -1,16 +1,15 @@
-"""Task groups among the operators' pages: found, watched, and acted on as a whole."""
+"""Task groups among the operators' pages: their list, and the outcome and the tasks of one."""
 
 import pytest
-from django.contrib.auth.models import User
 from django.urls import reverse
 
 from conductor_app.access.models import AuditEntry
-from conductor_app.processes import sweeps
 from conductor_app.runs.models import Task
 from conductor_app.taskcluster.commands import tasks as claims
 from conductor_app.taskcluster.commands import tasks as task_actions
 from conductor_app.taskcluster.commands import tasks as task_commands
-from conductor_app.taskcluster.models import PendingApproval, StandaloneTask, TaskGroup
+from conductor_app.taskcluster.commands.groups import seal_group
+from conductor_app.taskcluster.models import TaskGroup
 from conductor_app.web.links import standalone_task_address, task_group_address
 from tests.page_text import html, page_text
 from tests.scenario import run_commit_hooks
@@ -77,7 +76,7 @@ def test_the_page_displays_failures_first_and_counts_by_state(build, viewer):
     assert said.index("test 1") < said.index("test 2") < said.index("test 10") < said.index("sources")
     assert HOSTILE not in html(shown)
     assert standalone_task_address(ids["release"]) in html(shown)
-    assert "Preview" not in said
+    assert "Seal this group" not in said
 
 
 def test_the_page_counts_the_attempts_of_each_task(build, viewer):
@@ -94,41 +93,11 @@ def test_the_page_does_not_repeat_the_state_as_the_reason(build, viewer):
     assert "test 1 Failed 3.0 s" in page_text(page(viewer, group))
 
 
-def test_the_timeline_and_the_diagram_mark_the_longest_chain(build, viewer):
-    group, ids = build
-
-    timeline = page(viewer, group, tab="timeline")
-    assert "Critical path: 1 task, 30.0 s" in page_text(timeline)
-    assert html(timeline).count('class="critical"') == 1
-    assert html(timeline).count('<rect class="work ') == 3 + 3  # and those of the legend
-
-    diagram = html(page(viewer, group, tab="diagram"))
-    assert all(standalone_task_address(id) in diagram for id in ids.values())
-    assert HOSTILE not in diagram
-    assert "Show only the critical path" in page_text(page(viewer, group, tab="diagram"))
-    alone = html(page(viewer, group, tab="diagram", chain="1"))
-    assert standalone_task_address(ids["sources"]) in alone
-    assert standalone_task_address(ids["release"]) not in alone
-
-
-def test_more_tasks_than_can_be_drawn_are_grouped_by_kind(build, viewer, monkeypatch):
-    group, ids = build
-    monkeypatch.setattr("conductor_app.taskcluster.queries.groups.MAX_ROWS", 4)
-    monkeypatch.setattr("conductor_app.taskcluster.queries.groups.MAX_NODES", 4)
-
-    for tab in ("timeline", "diagram"):
-        shown = html(page(viewer, group, tab=tab))
-        assert "only=test+%23" in shown, tab
-        assert standalone_task_address(ids["test 2"]) not in shown
-        assert standalone_task_address(ids["test 2"]) in html(page(viewer, group, tab=tab, only="test #"))
-
-
-def test_states_names_and_kinds_filter_and_an_empty_result_is_labeled(build, operator):
+def test_states_and_names_filter_and_an_empty_result_is_labeled(build, operator):
     group, ids = build
 
     assert standalone_task_address(ids["sources"]) not in html(page(operator, group, state="FAILED"))
     assert standalone_task_address(ids["test 10"]) in html(page(operator, group, q="TEST 1"))
-    assert standalone_task_address(ids["sources"]) not in html(page(operator, group, only="test #"))
     assert "The group has 5 tasks." in page_text(page(operator, group, q="nowhere"))
 
 
@@ -136,28 +105,12 @@ def test_pages_continue_after_the_previous_one(build, operator, monkeypatch):
     group, ids = build
     monkeypatch.setattr("conductor_app.taskcluster.pages.groups.PAGE_SIZE", 2)
 
-    seen, after = [], ""
-    for _ in range(3):
-        shown = html(page(operator, group, **({"after": after} if after else {})))
-        own = [name for name, id in ids.items() if f'data-key="{id}"' in shown]
-        seen += own
-        after = next((id for id in ids.values() if f"after={id}" in shown), "")
+    pages = [html(page(operator, group, page=number)) for number in ("1", "2", "3")]
 
-    assert sorted(seen) == sorted(ids)
-    assert after == ""
-
-
-def test_a_very_large_group_is_displayed_in_parts(build, viewer, monkeypatch):
-    group, ids = build
-    monkeypatch.setattr("conductor_app.taskcluster.queries.groups.LIMIT", 3)
-    in_order = sorted(ids, key=ids.__getitem__)
-
-    shown = html(page(viewer, group))
-    assert [name for name in in_order if f'data-key="{ids[name]}"' in shown] == in_order[:3]
-    assert f"part={ids[in_order[2]]}" in shown
-    second = html(page(viewer, group, part=ids[in_order[2]]))
-    assert [name for name in in_order if f'data-key="{ids[name]}"' in second] == in_order[3:]
-    assert "too large to display completely" in page_text(page(viewer, group))
+    shown = [[name for name, id in ids.items() if f'data-key="{id}"' in each] for each in pages]
+    assert [len(names) for names in shown] == [2, 2, 1]
+    assert sorted(name for names in shown for name in names) == sorted(ids)
+    assert ["page=3" in each for each in pages] == [False, True, False]
 
 
 def test_the_page_takes_the_same_queries_for_any_group(build, operator, clock, django_assert_max_num_queries):
@@ -165,9 +118,8 @@ def test_the_page_takes_the_same_queries_for_any_group(build, operator, clock, d
     for number in range(20):
         create(clock, name=f"more {number}", group_id=group)
 
-    for tab in ("tasks", "timeline", "diagram", "audit"):
-        with django_assert_max_num_queries(15):
-            page(operator, group, tab=tab)
+    with django_assert_max_num_queries(15):
+        page(operator, group)
     assert "more 19" in page_text(page(operator, group))
     with django_assert_max_num_queries(15):
         operator.get(LIST)
@@ -183,93 +135,10 @@ def test_the_page_follows_the_group_by_its_revision(build, operator, clock):
     assert operator.get(live, {"rev": first["X-Revision"]}).status_code == 200
 
 
-def test_an_action_is_previewed(build, operator):
-    group, ids = build
-    do = reverse("admin:group_do", args=[group])
-
-    shown = page_text(operator.get(do, {"do": "cancel"}))
-
-    assert "The action applies to 3 tasks" in shown
-    assert "2 more would not change." in shown
-    refused = page_text(
-        operator.get(do, {"do": "prioritize", "priority": "high", "task": [ids["sources"], ids["test 2"]]})
-    )
-    assert "The action applies to 1 task" in refused
-    assert "is resolved, so its priority cannot be changed." in refused
-    assert state(ids["release"]) == "BLOCKED"
-
-
-def test_an_action_on_all_displayed_tasks_applies_to_each_with_its_reason(build, operator):
-    group, ids = build
-    do = reverse("admin:group_do", args=[group])
-
-    with run_commit_hooks():
-        reply = operator.post(do, {"do": "cancel", "q": "test", "seen": "2", "reason": "wrong branch"})
-    assert reply.status_code == 302
-    while sweeps.sweep_once():
-        pass
-
-    assert [state(ids[name]) for name in ids] == ["COMPLETED", "FAILED", "CANCELED", "CANCELED", "BLOCKED"]
-    entries = AuditEntry.objects.filter(reason="wrong branch", actor="olga").order_by("id")
-    assert sorted(e.object_id for e in entries) == sorted([group, ids["test 2"], ids["test 10"]])
-    assert "wrong branch" in page_text(page(operator, group, tab="audit"))
-
-
-def test_an_action_that_requires_approval_waits_for_another_user(build, operator, client, settings):
-    group, ids = build
-    do = reverse("admin:group_do", args=[group])
-    client.force_login(User.objects.create_superuser("otto", password="x"))
-    settings.CONDUCTOR_BULK_APPROVAL_FROM = 3
-    asked = {"do": "cancel", "reason": "too <late>", "seen": "9"}
-    assert "Another user has to approve" in page_text(operator.get(do, asked))
-
-    for _ in range(2):
-        operator.post(do, asked)
-    while sweeps.sweep_once():
-        pass
-    first, other = PendingApproval.objects.order_by("id")
-
-    assert state(ids["test 10"]) != "CANCELED"
-    assert 'value="approve"' not in html(page(operator, group)) and "too <late>" in page_text(page(operator, group))
-    operator.post(do, {"do": "approve", "act": first.pk})
-    assert PendingApproval.objects.count() == 2
-
-    client.post(do, {"do": "approve", "act": first.pk, "reason": "seen"})
-    client.post(do, {"do": "decline", "act": other.pk})
-    client.post(do, {"do": "approve", "act": "x" + "9" * 30})
-    while sweeps.sweep_once():
-        pass
-
-    assert state(ids["test 10"]) == "CANCELED" and not PendingApproval.objects.exists()
-    acted = AuditEntry.objects.filter(object_type="task_group", object_id=group).order_by("id")
-    assert [entry.action for entry in acted] == ["request approval", "request approval", "approve", "cancel", "decline"]
-
-
-def test_only_selected_tasks_get_another_priority(build, operator):
-    group, ids = build
-    do = reverse("admin:group_do", args=[group])
-
-    with run_commit_hooks():
-        operator.post(do, {"do": "prioritize", "priority": "high", "task": ids["test 10"], "seen": "1"})
-
-    assert StandaloneTask.objects.get(pk=ids["test 10"]).priority == 5
-    assert StandaloneTask.objects.get(pk=ids["test 2"]).priority == 1
-
-
-@pytest.mark.parametrize("seen", ["1", "0" * 5000 + "9"])
-def test_tasks_that_were_not_previewed_are_not_changed(build, operator, seen):
-    group, ids = build
-
-    reply = operator.post(reverse("admin:group_do", args=[group]), {"do": "cancel", "seen": seen}, follow=True)
-
-    assert "Review the action again" in page_text(reply)
-    assert state(ids["release"]) == "BLOCKED"
-
-
 def test_a_group_is_sealed_with_a_reason(build, operator):
     group, _ = build
 
-    operator.post(reverse("admin:group_do", args=[group]), {"do": "seal", "reason": "all is there"})
+    operator.post(task_group_address(group), {"do": "seal", "reason": "all is there"})
 
     assert TaskGroup.objects.get(pk=group).sealed_at is not None
     [entry] = AuditEntry.objects.filter(object_type="task_group")
@@ -277,13 +146,38 @@ def test_a_group_is_sealed_with_a_reason(build, operator):
     assert "Seal this group" not in page_text(page(operator, group))
 
 
-def test_a_viewer_cannot_change_anything(build, viewer):
+def test_the_open_tasks_of_a_sealed_group_are_canceled(build, operator):
     group, ids = build
-    do = reverse("admin:group_do", args=[group])
+    assert "Cancel the open tasks" not in page_text(page(operator, group))
+    assert "Seal it first" in page_text(operator.post(task_group_address(group), {"do": "cancel"}, follow=True))
+    seal_group(group, "ana")
 
-    assert viewer.get(do, {"do": "cancel"}).status_code == 403
-    assert viewer.post(do, {"do": "cancel", "seen": "9"}).status_code == 403
+    with run_commit_hooks():
+        reply = operator.post(task_group_address(group), {"do": "cancel"}, follow=True)
+
+    assert "3 tasks are canceled." in page_text(reply)
+    assert [state(id) for id in ids.values()] == ["COMPLETED", "FAILED", "CANCELED", "CANCELED", "CANCELED"]
+    assert AuditEntry.objects.filter(object_type="task_group", action="cancel", actor="olga").exists()
+
+
+def test_people_cancel_fewer_tasks_than_those_that_need_an_approval(build, operator, settings):
+    group, ids = build
+    seal_group(group, "ana")
+    settings.CONDUCTOR_BULK_APPROVAL_FROM = 3
+
+    reply = operator.post(task_group_address(group), {"do": "cancel"}, follow=True)
+
+    assert "People may cancel fewer than 3 tasks at once, and 3 are open." in page_text(reply)
     assert state(ids["release"]) == "BLOCKED"
+
+
+def test_a_viewer_cannot_change_anything(build, viewer):
+    group, _ids = build
+
+    for verb in ("seal", "cancel"):
+        assert viewer.post(task_group_address(group), {"do": verb}).status_code == 403
+    assert "Seal this group" not in page_text(page(viewer, group))
+    assert TaskGroup.objects.get(pk=group).sealed_at is None
 
 
 def test_a_group_without_tasks_is_labeled(db, operator, clock):
@@ -295,14 +189,5 @@ def test_a_group_without_tasks_is_labeled(db, operator, clock):
     assert "The group is sealed and has no tasks." in page_text(page(operator, group.pk))
 
 
-def test_an_expired_group_is_gone_with_a_reason_and_an_unknown_one_is_not_found(build, operator, clock):
-    group, _ = build
-    operator.post(reverse("admin:group_do", args=[group]), {"do": "seal"})
-    clock.advance(seconds=4 * 3600)
-
-    reply = page(operator, group)
-    assert reply.status_code == 410
-    assert "The group expired at" in reply.content.decode()
-    TaskGroup.objects.all().delete()
-    assert page(operator, group).status_code == 410
+def test_an_unknown_group_is_not_found(db, operator):
     assert page(operator, new_id()).status_code == 404

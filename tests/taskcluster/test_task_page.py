@@ -1,4 +1,4 @@
-"""The page of a standalone task: waiting reason, attempts, artifacts, log, and creation of a similar task."""
+"""The page of a standalone task: waiting reason, attempts, artifacts and log."""
 
 import gzip
 import re
@@ -10,7 +10,6 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import reverse
 
-from conductor_app.access.models import AuditEntry
 from conductor_app.failures import commands as failure_groups
 from conductor_app.failures.models import FailureGroup
 from conductor_app.taskcluster.commands import artifacts as artifact_contents
@@ -18,7 +17,6 @@ from conductor_app.taskcluster.commands import artifacts as artifact_logs
 from conductor_app.taskcluster.commands import tasks as claims
 from conductor_app.taskcluster.commands import tasks as task_actions
 from conductor_app.taskcluster.commands import tasks as task_commands
-from conductor_app.taskcluster.commands.groups import seal_group
 from conductor_app.taskcluster.models import Artifact, Dependency, StandaloneTask
 from conductor_app.tasks.models import Worker
 from conductor_app.web.links import standalone_task_address, task_group_address
@@ -209,26 +207,6 @@ def test_private_artifacts_ask_for_a_permission(held, limited, viewer, clock):
     there = viewer.get(file, {"artifact": "private/secret.log"})
     assert unquote(there["Location"]).startswith(f"/api/artifacts/v1/{held}/0/private/secret.log?")
     assert "sandbox" in Client().get(there["Location"])["Content-Security-Policy"]
-
-
-def test_a_new_task_like_it_is_made_with_a_reason(held, operator, clock):
-    other = create(clock, name="other", group_id=held, requires=(held,), definition={"dependencies": [held]})
-    clock.advance(seconds=100)
-
-    reply = operator.post(standalone_task_address(other), {"do": "again", "reason": "try the new image"})
-
-    new = StandaloneTask.objects.select_related("task").exclude(pk__in=[held, other]).get()
-    assert reply["Location"] == standalone_task_address(new.pk)
-    old = StandaloneTask.objects.get(pk=other)
-    assert (new.group_id, new.task.name, new.task.status) == (held, "other", "BLOCKED")
-    assert new.deadline_at == old.deadline_at + 100_000
-    [entry] = AuditEntry.objects.filter(object_type="task", object_id=new.pk)
-    assert (entry.action, entry.reason, entry.facts) == ("create", "try the new image", {"like": other})
-
-    seal_group(held, "ana")
-    operator.post(standalone_task_address(other), {"do": "again"})
-    newest = StandaloneTask.objects.exclude(pk__in=[held, other, new.pk]).get()
-    assert newest.group_id == newest.pk
 
 
 def test_its_priority_is_changed_and_all_actions_are_audited(db, operator, clock):

@@ -36,7 +36,7 @@ WIDTH_BY_CHARACTERS = (
 )
 WIDTHS = {character: width for characters, width in WIDTH_BY_CHARACTERS for character in characters}
 DEFAULT_WIDTH = 0.69
-BOX_WIDTH, BOX_HEIGHT, LOW_BOX_HEIGHT = 248, 52, 28
+BOX_WIDTH, BOX_HEIGHT = 248, 52
 GAP, ROW_GAP, MARGIN = 26, 28, 14
 DOT = 7
 FOOT = 18
@@ -76,7 +76,6 @@ class DiagramNode:
     """Number of branches or tasks by status, in the order in which they are shown."""
     is_faint: bool = False
     is_chosen: bool = False
-    is_critical: bool = False
     selects: bool = False
     """True if the address selects other tasks on the same page."""
     fold_href: str = ""
@@ -126,17 +125,7 @@ class DiagramNode:
     @property
     def count_text(self) -> str:
         """Return how many tasks the box stands for, if the second line does not say it."""
-        if self.counts:
-            return f"×{self.total:,}" if self.total > 1 and self.is_low else ""
-        return f"×{self.mark.count:,}" if self.mark and self.mark.count > 1 else ""
-
-    @property
-    def total(self) -> int:
-        return sum(self.counts.values())
-
-    @property
-    def is_low(self) -> bool:
-        return self.height < BOX_HEIGHT
+        return f"×{self.mark.count:,}" if self.mark and self.mark.count > 1 and not self.counts else ""
 
     @property
     def is_stacked(self) -> bool:
@@ -185,7 +174,6 @@ class DiagramNode:
             self.duration_text,
             self.attempts_text,
             mark.worker if mark else "",
-            _("on the critical path") if self.is_critical else "",
         )
         return ", ".join(filter(None, parts))
 
@@ -202,7 +190,7 @@ class DiagramNode:
 
     @property
     def title_y(self) -> int:
-        return self.y + (19 if self.is_low else 22)
+        return self.y + 22
 
     @property
     def subtitle_y(self) -> int:
@@ -252,7 +240,6 @@ class DiagramEdge:
     d: str
     is_faint: bool
     has_arrow: bool = False
-    is_critical: bool = False
     insertion: InsertionPoint | None = None
     x: int = 0
     y: int = 0
@@ -297,8 +284,6 @@ class Diagram:
     frames: list[DiagramFrame]
     dots: list[tuple[int, int, bool]]
     is_cut: bool = False
-    is_grouped: bool = False
-    """True if a box stands for all tasks with similar names."""
     can_insert: bool = False
     """True if the page that shows the diagram handles buttons that insert steps."""
 

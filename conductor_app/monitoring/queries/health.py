@@ -174,7 +174,6 @@ SWEEP_INTERVALS_MS = {
     "prune_sessions": HOUR,
     "measure_usual": MINUTE,
     "ring_alerts": MINUTE,
-    "watch_groups": MINUTE,
 }
 """Intervals of sweeps that run less often. They are late after two missed passes."""
 LEVELS = (

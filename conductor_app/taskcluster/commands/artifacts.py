@@ -29,7 +29,7 @@ from .. import store
 from ..core import decisions
 from ..core.decisions import LINK, OBJECT, S3, ArtifactValue
 from ..core.snapshot import PublishMessage, StandaloneTask
-from ..models import Artifact, GroupWatch, PendingApproval, TaskGroup
+from ..models import Artifact, TaskGroup
 from ..models import StandaloneTask as StandaloneTaskRow
 from ..queries.tasks import format_timestamp
 from .rows import ARTIFACT_CREATED, PUBLISHERS, pulse_message
@@ -391,6 +391,4 @@ def delete_task(task_id: str) -> None:
 def _delete_empty_groups(ids: list[str]) -> None:
     with transaction.atomic():
         store.delete_group_messages(ids)
-        GroupWatch.objects.filter(group_id__in=ids).delete()
-        PendingApproval.objects.filter(group_id__in=ids).delete()
         TaskGroup.objects.filter(pk__in=ids).delete()

@@ -1,15 +1,4 @@
-"""Commands on standalone tasks: create, claim, report, clone.
-
-Commands on task groups. `group_commands` has those on all tasks of a group.
-
-Claims of standalone tasks, and the Pulse messages that go with them.
-
-Commands on standalone tasks: create, report and renew. `task_actions` has those of operators.
-
-Actions of operators and clients on standalone tasks and groups. Each writes an audit entry.
-
-Command that clones a standalone task: the same work under a new id.
-"""
+"""Commands on standalone tasks: create, claim, report, renew, and the actions of operators and clients."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +9,7 @@ from django.db import transaction
 
 from ... import notifications
 from ...access import audit
-from ...core.errors import Conflict, Invalid, NotFound
-from ...core.primitives import slug_id
+from ...core.errors import Conflict, Invalid
 from ...core.snapshot import NEVER, Attempt
 from ...core.states import LEASED, PENDING
 from ...notifications import LOCAL_CALLER, WaitingClient, WaitSteps, wait_in_thread
@@ -32,14 +20,12 @@ from ...tasks.commands.claims import LongPoll, begin_poll, releasing_undelivered
 from ...tasks.commands.pollers import record_poll, standalone_queue
 from ...tasks.throughput import record_claims
 from ...telemetry import metrics
-from ...utils import clock, randomness
+from ...utils import clock
 from .. import store
 from ..core import decisions
 from ..core.decisions import Command, apply_command
 from ..core.snapshot import PublishMessage, StandaloneTask
-from ..models import Dependency, TaskGroup
-from ..models import StandaloneTask as StandaloneTaskRow
-from ..queries.tasks import NAMES_OF_PRIORITIES, format_timestamp
+from ..queries.tasks import NAMES_OF_PRIORITIES
 from . import rows
 from .change import change_task, save_decision
 from .rows import PUBLISHERS, is_quarantined, pulse_message, record_worker
@@ -326,59 +312,3 @@ def apply_action(
         facts = {"priority": NAMES_OF_PRIORITIES[priority]} if priority else {}
         audit.record("task", task_id, verb, by, reason=reason, facts=facts)
     return after
-
-
-def clone_task(task_id: str, by: str, reason: str = "") -> str:
-    """Clone a task into its group, or into a new group if that is sealed or named after the task. Returns the new id.
-
-    Raises:
-        NotFound: when there is no such task.
-    """
-    old = StandaloneTaskRow.objects.select_related("task").filter(pk=task_id).first()
-    if old is None:
-        raise NotFound(f"Task {task_id} does not exist.")
-    with transaction.atomic():
-        new = _copy_of(old, slug_id(randomness.random_hex() + randomness.random_hex()), clock.now())
-        create_task(new)
-        audit.record("task", new.id, "create", by, reason=reason, facts={"like": task_id})
-    return new.id
-
-
-def _copy_of(old: StandaloneTaskRow, id: str, now: int) -> NewTask:
-    """Return the new task. Its periods have the same lengths; dependencies that do not exist any more are dropped."""
-    deadline_at, expires_at = (now + at - old.task.created_at for at in (old.deadline_at, old.expires_at))
-    group_id, requires = _target_group(old, id), _open_requirements(old, deadline_at)
-    moments = {
-        "created": format_timestamp(now),
-        "deadline": format_timestamp(deadline_at),
-        "expires": format_timestamp(expires_at),
-    }
-    definition: dict[str, Any] = {**old.definition, **moments, "taskGroupId": group_id, "dependencies": requires}
-    return NewTask(
-        id=id,
-        group_id=group_id,
-        scheduler_id=old.scheduler_id,
-        project_id=old.project_id,
-        queue=old.queue,
-        priority=old.priority,
-        retries=old.retries,
-        deadline_at=deadline_at,
-        expires_at=expires_at,
-        requires=requires,
-        accepts_failure=old.accepts_failure,
-        tags=old.tags,
-        routes=old.routes,
-        name=old.task.name,
-        definition=definition,
-    )
-
-
-def _target_group(old: StandaloneTaskRow, id: str) -> str:
-    is_open = TaskGroup.objects.filter(pk=old.group_id, sealed_at=None).exists()
-    return old.group_id if is_open and old.group_id != old.pk else id
-
-
-def _open_requirements(old: StandaloneTaskRow, deadline_at: int) -> list[str]:
-    needed = Dependency.objects.filter(task_id=old.pk).exclude(required_id=old.pk).values("required_id")
-    there = StandaloneTaskRow.objects.filter(pk__in=needed, expires_at__gte=deadline_at)
-    return list(there.order_by("pk").values_list("pk", flat=True))

@@ -1,346 +1,225 @@
-"""The page of a task group, with its tabs and actions, and the list of groups.
+"""The list of task groups, and the page of one: its outcome, its progress by state, and its tasks.
 
-An action applies to the selected tasks, or to all that match the filter.
+The page can seal the group and cancel its open tasks, as Taskcluster's API does. Everything else is done with one task,
+on its page, or through the API.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
-from django.contrib.admin import AdminSite
 from django.contrib.admin.views.main import ChangeList
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
-from ...access.models import AuditEntry
 from ...core.errors import RequestRefused
+from ...runs.models import PulseMessage
+from ...settings import conf
 from ...utils import clock
-from ...utils.formatting import LazyText
-from ...web.badges import exact_time, format_count, relative_time, render_badge
+from ...utils.formatting import format_duration
+from ...web.badges import (
+    ACTIVE,
+    FAILED,
+    SUCCEEDED,
+    WAITING,
+    format_count,
+    mark_names,
+    relative_time,
+    render_badge,
+    status_tone,
+)
 from ...web.links import queue_address, standalone_task_address, task_group_address
-from ...web.pages import BoundedChangeList, PageTab, ReadOnlyAdmin, show_refusal, tabs_context
-from ..commands import groups, tasks
-from ..models import PendingApproval, StandaloneTask, TaskGroup
-from ..queries.groups import GroupMember, GroupProgress, groups_progress, most_urgent_first
-from ..queries.tasks import NAMES_OF_PRIORITIES, PRIORITIES
-from .group_view import (
-    GroupViewModel,
-    diagram_tab,
-    filter_context,
-    group_revision,
-    group_view_model,
-    head_context,
-    load_task_page,
-    progress_bar,
-    timeline_tab,
+from ...web.pages import BoundedChangeList, PageQuery, ReadOnlyAdmin, require_permission, show_refusal
+from ..commands import groups
+from ..models import StandaloneTask, TaskGroup
+from ..queries.groups import (
+    ENDED_BADLY,
+    URGENCY,
+    GroupProgress,
+    first_failure,
+    group_progress,
+    group_times,
+    groups_progress,
+    open_deadlines,
+    tasks_of_group,
 )
+from ..queries.tasks import NAMES_OF_PRIORITIES
 
-MAX_NAMED = 20
 PAGE_SIZE = 100
-MAX_AUDIT_ENTRIES = 100
+MAX_SEARCH_LENGTH = 200
+POLL_INTERVAL_MS = 5_000
 PARTS_TEMPLATE = "ops/taskcluster/parts.html"
-CHANGE_PERMISSION = "conductor.change_standalonetask"
+VIEW_PERMISSION, CHANGE_PERMISSION = "conductor.view_taskgroup", "conductor.change_standalonetask"
+WAITING_TONE = "waiting"
 
 
-class GroupExpired(Exception):
-    """The group has expired. The message explains it to the user."""
+def progress_bar(tally: GroupProgress) -> SafeString:
+    """Return the bar with the shares of all states except waiting."""
+    parts, left = [], 0.0
+    for tone, count in _tone_shares(tally):
+        width = 100 * count / tally.total
+        parts.append((tone, f"{left:.2f}%", f"{width:.2f}%"))
+        left += width
+    rects = format_html_join("", '<rect class="{}" x="{}" width="{}" height="8"></rect>', parts)
+    label = _("%(resolved)s of %(total)s tasks are resolved") % {
+        "resolved": format_count(tally.resolved),
+        "total": format_count(tally.total),
+    }
+    return format_html(
+        '<svg class="progress" width="100%" height="8" role="img" aria-label="{}">'
+        '<rect width="100%" height="8"></rect>{}</svg>',
+        label,
+        rects,
+    )
 
 
-class GroupAction(NamedTuple):
-    """One action. `description`: its effect on each task."""
-
-    name: str
-    label: str | LazyText
-    description: str | LazyText
-
-
-GROUP_ACTIONS = (
-    GroupAction("rerun", gettext_lazy("Rerun"), gettext_lazy("Runs each task again, with all its retries.")),
-    GroupAction(
-        "schedule",
-        pgettext_lazy("button", "Schedule"),
-        gettext_lazy("Schedules each task now, regardless of its dependencies."),
-    ),
-    GroupAction(
-        "cancel",
-        gettext_lazy("Cancel"),
-        gettext_lazy("Workers stop at their next request. Tasks that depend on a canceled task stay unscheduled."),
-    ),
-    GroupAction(tasks.PRIORITIZE, gettext_lazy("Set priority"), gettext_lazy("Sets this priority for each task.")),
-)
-ACTIONS_BY_NAME = {verb.name: verb for verb in GROUP_ACTIONS}
+def _tone_shares(tally: GroupProgress) -> list[tuple[str, int]]:
+    """Return the number of tasks per color. Without counts per state, return the number of resolved tasks."""
+    if not tally.states:
+        return [(SUCCEEDED, tally.resolved)] if tally.total else []
+    counts: dict[str, int] = {}
+    for state, count in tally.parts:
+        counts[status_tone(state)] = counts.get(status_tone(state), 0) + count
+    order = sorted(counts, key=lambda tone: (tone != SUCCEEDED, tone == ACTIVE))
+    return [(tone, counts[tone]) for tone in order if tone != WAITING_TONE]
 
 
-def group_actions() -> list[tuple[str, Any]]:
-    """Return the actions that the form offers."""
-    return [(verb.name, verb.label) for verb in GROUP_ACTIONS]
+class GroupPageQuery(PageQuery):
+    """Query parameters of a group's page."""
+
+    parameters: ClassVar[tuple[str, ...]] = ("state", "q")
+
+    def __getitem__(self, name: str) -> str:
+        return super().__getitem__(name).replace("\0", "")[:MAX_SEARCH_LENGTH]
+
+    @property
+    def state(self) -> str:
+        return self["state"] if self["state"] in URGENCY else ""
 
 
-def priority_names() -> list[str]:
-    """Return the names of priorities, highest first."""
-    return [NAMES_OF_PRIORITIES[number] for number in sorted(NAMES_OF_PRIORITIES, reverse=True)]
+def group_revision(group_id: str, now: int) -> str:
+    """Return a value that changes with the group, without reading its tasks: each transition writes a message."""
+    last = PulseMessage.objects.filter(group_id=group_id).order_by("-id").values_list("id", flat=True).first()
+    # If an exchange consumes the messages, only reading the tasks shows changes.
+    every = POLL_INTERVAL_MS if conf.taskcluster_amqp_url else 3 * POLL_INTERVAL_MS
+    return f"{last or 0}-{now // every}"
 
 
-def selected_tasks(view_model: GroupViewModel, form_data: QueryDict) -> list[GroupMember]:
-    """Return the selected tasks, or all tasks that match the filter if none is selected."""
-    ticked = set(form_data.getlist("task"))
-    return [each for each in view_model.members if each.id in ticked] if ticked else view_model.visible_members
-
-
-def confirmation_context(request: HttpRequest, view_model: GroupViewModel) -> dict[str, Any] | None:
-    """Return the preview of an action, or None if the form names no action."""
-    verb = ACTIONS_BY_NAME.get(request.GET.get("do", ""))
-    priority = PRIORITIES.get(request.GET.get("priority", ""), 0)
-    if verb is None:
-        return None
-    try:
-        preview = groups.preview_bulk_action(selected_tasks(view_model, request.GET), verb.name, priority)
-    except RequestRefused:
-        return None
+def parts_context(group: TaskGroup, values: Mapping[str, str], may_act: bool) -> dict[str, Any]:
+    """Return the context of the parts that refresh, for the filter and the page of the list in the address."""
+    query, tally = GroupPageQuery(values), group_progress(group.pk)
+    tone, sentence = _state_sentence(group, tally)
     return {
-        "verb": verb,
-        "priority": request.GET.get("priority", "") if verb.name == tasks.PRIORITIZE else "",
-        "preview": preview,
-        "count": len(preview.moved),
-        "needs_approval": groups.requires_group_approval(len(preview.moved)),
-        "named": [(each, render_badge(each.state)) for each in most_urgent_first(preview.moved, count=MAX_NAMED)],
-        "more": max(len(preview.moved) - MAX_NAMED, 0),
-        "ticked": request.GET.getlist("task"),
-        "parameters": view_model.query.current_choices().items(),
-        "back": view_model.query.address(),
+        "group": group,
+        "query": query,
+        "progress_counts": tally,
+        "is_over": group.sealed_at is not None and tally.is_resolved,
+        "tone": tone,
+        "sentence": mark_names(sentence),
+        "progress": progress_bar(tally),
+        "chips": _state_chips(query, tally),
+        "facts": _group_facts(group),
+        "may_act": may_act,
+        "may_cancel": may_act and group.sealed_at is not None and not tally.is_resolved,
+        **_tasks_context(group.pk, query),
     }
 
 
-def submit_action(request: HttpRequest, view_model: GroupViewModel) -> None:
-    """Execute the submitted action and add a message with its result."""
-    verb, reason = request.POST.get("do", ""), request.POST.get("reason", "").strip()[:500]
-    by = request.user.get_username()
-    try:
-        if verb == "seal":
-            groups.seal_group(view_model.group.pk, by, reason)
-            messages.success(request, _("Group sealed. It accepts no more tasks."))
-            return
-        if verb == "watch":
-            groups.watch_group(
-                view_model.group.pk, request.POST.get("event", ""), request.POST.get("mail", "").strip(), by
-            )
-            messages.success(request, _("You will receive one email."))
-            return
-        if verb == "unwatch":
-            groups.unwatch_group(view_model.group.pk, request.POST.get("watch", ""), by)
-            messages.success(request, _("Notification removed."))
-            return
-        if verb in ("approve", "decline"):
-            _answer_approval(request, view_model.group.pk, verb == "approve", reason)
-            return
-        _request_action(request, view_model, verb, by, reason)
-    except RequestRefused as refused:
-        show_refusal(request, refused)
-
-
-def _request_action(request: HttpRequest, view_model: GroupViewModel, verb: str, by: str, reason: str) -> None:
-    priority = PRIORITIES.get(request.POST.get("priority", ""), 0) if verb == tasks.PRIORITIZE else 0
-    selected, seen = selected_tasks(view_model, request.POST), request.POST.get("seen", "")
-    moved = groups.preview_bulk_action(selected, verb, priority).moved
-    if not seen.isdecimal() or len(moved) > int(seen[:9]):
-        # The user confirmed a number of tasks. More tasks require a new confirmation.
-        messages.error(request, _("The number of tasks has increased in the meantime. Review the action again."))
-        return
-    if moved and groups.requires_group_approval(len(moved)):
-        groups.request_approval(view_model.group.pk, [each.id for each in moved], verb, by, reason, priority)
-        messages.warning(request, _("Waiting for approval. A second person must approve the action on this page."))
-        return
-    count = groups.request_bulk_action(view_model.group.pk, moved, verb, by, reason, priority)
-    message = ngettext(
-        "Requested for %(count)s task.",
-        "Requested for %(count)s tasks. They are processed at up to 100 per second.",
-        count,
-    )
-    messages.success(request, message % {"count": format_count(count)})
-
-
-def _answer_approval(request: HttpRequest, group_id: str, is_approved: bool, reason: str) -> None:
-    """Handle the decision of the second person about a pending action."""
-    act, by = request.POST.get("act", ""), request.user.get_username()
-    number = int(act) if act.isascii() and act.isdecimal() and len(act) < 19 else 0
-    if not is_approved:
-        groups.decline_action(group_id, number, by, reason)
-        messages.success(request, _("Action declined."))
-        return
-    count = groups.approve_action(group_id, number, by, reason)
-    message = ngettext("Approved for %(count)s task.", "Approved for %(count)s tasks.", count)
-    messages.success(request, message % {"count": format_count(count)})
-
-
-def pending_approvals(group_id: str, by: str) -> list[dict[str, Any]]:
-    """Return the pending actions on the group, and whether the user may approve each of them."""
+def _state_chips(query: GroupPageQuery, tally: GroupProgress) -> list[tuple[SafeString | str, int, str, bool]]:
+    """Return the number of tasks per state, each as a filter."""
     return [
-        {
-            "act": approval,
-            "word": ACTIONS_BY_NAME[approval.verb].label if approval.verb in ACTIONS_BY_NAME else approval.verb,
-            "count": len(approval.task_ids),
-            "is_own": approval.by == by,
-        }
-        for approval in PendingApproval.objects.filter(group_id=group_id).order_by("id")
+        (render_badge(state) if state else _("All"), count, query.address(state=state or None), state == query.state)
+        for state, count in [("", tally.total), *tally.parts]
     ]
 
 
-def tasks_tab(view_model: GroupViewModel) -> dict[str, Any]:
-    """Return the tasks, those that need attention first."""
-    found, after = load_task_page(view_model, PAGE_SIZE)
-    return {
-        "rows": [_task_row(each, view_model) for each in found],
-        "next": view_model.query.address(after=after) if after else "",
-        "first": view_model.query.address() if view_model.query.values.get("after") else "",
-        "count": len(view_model.visible_members),
-        "priorities": priority_names(),
-        **filter_context(view_model),
+def _state_sentence(group: TaskGroup, tally: GroupProgress) -> tuple[str, str]:
+    """Return the display group and the text of the group's state."""
+    if not tally.total:
+        if group.sealed_at is not None:
+            return "stopped", _("The group is sealed and has no tasks.")
+        return WAITING, _("No tasks yet.")
+    if tally.failed:
+        return FAILED, _failed_note(group.pk, tally)
+    if tally.is_resolved:
+        return SUCCEEDED, _completed_note(group.pk, tally)
+    return ACTIVE if tally.states.get("LEASED") else WAITING, _open_note(tally)
+
+
+def _failed_note(group_id: str, tally: GroupProgress) -> str:
+    counts = {"count": format_count(tally.failed), "total": format_count(tally.total)}
+    summary = _("%(count)s of %(total)s tasks failed.") % counts
+    first = first_failure(group_id)
+    if first is None:
+        return summary
+    return f"{summary} {_('First: `%(name)s` (%(reason)s).') % {'name': first[0], 'reason': first[1]}}"
+
+
+def _completed_note(group_id: str, tally: GroupProgress) -> str:
+    times = group_times(group_id)
+    took = format_duration(times["ended_at"] - times["began_at"]) if times["ended_at"] is not None else "–"
+    return ngettext("Completed in %(span)s.", "All %(total)s tasks completed in %(span)s.", tally.total) % {
+        "total": format_count(tally.total),
+        "span": took,
     }
 
 
-def _task_row(member: GroupMember, view_model: GroupViewModel) -> dict[str, Any]:
-    last = member.last
+def _open_note(tally: GroupProgress) -> str:
+    return _(
+        "%(resolved)s of %(total)s tasks resolved; %(out)s running, %(queued)s pending, %(blocked)s unscheduled."
+    ) % {
+        "resolved": format_count(tally.resolved),
+        "total": format_count(tally.total),
+        "out": format_count(tally.states.get("LEASED", 0)),
+        "queued": format_count(tally.states.get("PENDING", 0)),
+        "blocked": format_count(tally.states.get("BLOCKED", 0)),
+    }
+
+
+def _group_facts(group: TaskGroup) -> list[tuple[str, int]]:
+    left = open_deadlines(group.pk)
+    deadlines = [(_("Next deadline"), left["first"]), (_("Last deadline"), left["last"])] if left["first"] else []
+    if left["first"] == left["last"]:
+        deadlines = [(_("Deadline"), at) for _name, at in deadlines[:1]]
+    return [*deadlines, (_("Created"), group.created_at), (_("Expires"), group.expires_at)]
+
+
+def _tasks_context(group_id: str, query: GroupPageQuery) -> dict[str, Any]:
+    """Return one page of the tasks that match the filter."""
+    page = max(query.number("page") or 1, 1)
+    start = (page - 1) * PAGE_SIZE
+    rows = tasks_of_group(group_id, query.state, query["q"]).defer_payloads().with_attempts()
+    found = list(rows[start : start + PAGE_SIZE + 1])
     return {
-        "task": member,
-        "address": standalone_task_address(member.id),
-        "badge": render_badge(member.state),
-        "queue": queue_address(member.queue),
-        "priority": NAMES_OF_PRIORITIES.get(member.priority, ""),
-        "waited": member.waited(view_model.now) if last else None,
-        "ran": member.ran(view_model.now) if last and last.started_at is not None else None,
-        "reason": last.reason if last and member.ended_badly and last.reason.upper() != member.state else "",
+        "rows": [_task_row(each) for each in found[:PAGE_SIZE]],
+        "next": query.address(page=page + 1) if len(found) > PAGE_SIZE else "",
+        "previous": query.address(page=page - 1 if page > 2 else None) if page > 1 else "",
+        "is_filtered": bool(query.state or query["q"]),
+        "unfiltered": query.address(state=None, q=None),
+    }
+
+
+def _task_row(row: Any) -> dict[str, Any]:
+    last = row.attempts[-1] if row.attempts else None
+    repeats_state = last is None or last.reason.upper() == row.state
+    return {
+        "task": row,
+        "name": row.task.name or row.pk,
+        "address": standalone_task_address(row.pk),
+        "badge": render_badge(row.state),
+        "queue": queue_address(row.queue),
+        "priority": NAMES_OF_PRIORITIES.get(row.priority, ""),
+        "reason": last.reason if last and row.state in ENDED_BADLY and not repeats_state else "",
         "last": last,
+        "begun_at": last and (last.started_at if last.started_at is not None else last.ended_at),
     }
-
-
-def audit_tab(view_model: GroupViewModel) -> dict[str, Any]:
-    """Return the actions of users on the group."""
-    entries = AuditEntry.objects.filter(object_type="task_group", object_id=view_model.group.pk).order_by("-at", "-id")
-    return {"entries": [(entry, relative_time(entry.at), entry.facts) for entry in entries[:MAX_AUDIT_ENTRIES]]}
-
-
-TABS: dict[str, PageTab[GroupViewModel]] = {
-    tab.name: tab
-    for tab in (
-        PageTab("tasks", gettext_lazy("Tasks"), "ops/taskcluster/tasks.html", tasks_tab),
-        PageTab("timeline", gettext_lazy("Timeline"), "ops/taskcluster/timeline.html", timeline_tab),
-        PageTab("diagram", gettext_lazy("Diagram"), "ops/taskcluster/diagram.html", diagram_tab),
-        PageTab(
-            "audit", gettext_lazy("Audit log"), "ops/taskcluster/audit.html", audit_tab, "conductor.view_auditentry"
-        ),
-    )
-}
-
-
-def group_page(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResponse:
-    """Render the page of a group."""
-    try:
-        group = _find_group(request, group_id)
-    except GroupExpired as gone:
-        context = {
-            **site.each_context(request),
-            "title": _("Task group"),
-            "why": str(gone),
-            "what": _("This task group"),
-        }
-        return TemplateResponse(request, "ops/taskcluster/expired.html", context, status=410)
-    context = {
-        **site.each_context(request),
-        "title": _("Task group"),
-        "opts": TaskGroup._meta,
-        **_page_context(group, request),
-    }
-    context |= {
-        "parts": render_to_string(PARTS_TEMPLATE, context, request),
-        "live_revision": _current_revision(group.pk, request),
-    }
-    return TemplateResponse(request, "admin/conductor/taskgroup/page.html", context)
-
-
-def group_fragment(request: HttpRequest, group_id: str) -> HttpResponse:
-    """Return the parts that change with the group, or 204 if nothing has changed.
-
-    Raises:
-        Http404: when the group is unknown or has expired.
-    """
-    try:
-        group = _find_group(request, group_id)
-    except GroupExpired as gone:
-        raise Http404(str(gone)) from gone
-    now = _current_revision(group_id, request)
-    if request.GET.get("rev") == now:
-        return HttpResponse(status=204)
-    html = render_to_string(PARTS_TEMPLATE, _page_context(group, request), request)
-    return HttpResponse(html, headers={"X-Revision": now, "Cache-Control": "no-store"})
-
-
-def handle_action(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResponse:
-    """Preview an action, or execute it if the form confirms the preview.
-
-    Raises:
-        PermissionDenied: when the user may not change tasks.
-        Http404: when the group is unknown or has expired.
-    """
-    if not request.user.has_perm(CHANGE_PERMISSION):
-        raise PermissionDenied(CHANGE_PERMISSION)
-    try:
-        view_model = group_view_model(
-            _find_group(request, group_id), request.POST if request.method == "POST" else request.GET
-        )
-    except GroupExpired as gone:
-        raise Http404(str(gone)) from gone
-    if request.method == "POST":
-        submit_action(request, view_model)
-        return HttpResponseRedirect(task_group_address(group_id) + view_model.query.address())
-    context = confirmation_context(request, view_model)
-    if context is None:
-        messages.error(request, _("Missing or unknown action."))
-        return HttpResponseRedirect(task_group_address(group_id) + view_model.query.address())
-    context |= {
-        **site.each_context(request),
-        "title": _("Task group"),
-        "opts": TaskGroup._meta,
-        "group": view_model.group,
-    }
-    return TemplateResponse(request, "ops/taskcluster/confirm.html", context)
-
-
-def _page_context(group: TaskGroup, request: HttpRequest) -> dict[str, Any]:
-    """Return the context for the tab and the filters in the address."""
-    view_model: GroupViewModel = group_view_model(group, request.GET)
-    may_act = request.user.has_perm(CHANGE_PERMISSION)
-    approvals = pending_approvals(group.pk, request.user.get_username())
-    acts = {"may_act": may_act, "verbs": group_actions() if may_act else [], "approvals": approvals}
-    return {**head_context(view_model), **tabs_context(TABS, view_model, view_model.group, request), **acts}
-
-
-def _current_revision(group_id: str, request: HttpRequest) -> str:
-    return group_revision(group_id, clock.now())
-
-
-def _find_group(request: HttpRequest, group_id: str) -> TaskGroup:
-    """Return the group. Raises GroupExpired if it has expired, Http404 if no such group is known."""
-    if not request.user.has_perm("conductor.view_taskgroup"):
-        raise PermissionDenied("conductor.view_taskgroup")
-    clean_id = group_id.replace("\0", "")[:64]
-    group = TaskGroup.objects.filter(pk=clean_id).first()
-    if group is not None and group.expires_at > clock.now():
-        return group
-    if group is not None:
-        raise GroupExpired(
-            _("The group expired at %(time)s. Its tasks are deleted within an hour.")
-            % {"time": exact_time(group.expires_at)}
-        )
-    if AuditEntry.objects.filter(object_type="task_group", object_id=clean_id).exists():
-        raise GroupExpired(_("The group has expired and was deleted with its tasks. The audit log has its history."))
-    raise Http404(_("No such task group: %(id)s. It may have expired and been deleted.") % {"id": clean_id})
 
 
 class GroupList(BoundedChangeList):
@@ -369,7 +248,7 @@ class GroupStateFilter(admin.SimpleListFilter):
 
 
 class GroupAdmin(ReadOnlyAdmin):
-    """Admin of task groups."""
+    """The list of task groups, and the page of each."""
 
     list_display = ("name", "progress", "states", "sealed", "created", "expires")
     list_display_links = None
@@ -390,25 +269,35 @@ class GroupAdmin(ReadOnlyAdmin):
         return queryset.filter(pk__in=[term, *of_task]), False
 
     def get_urls(self) -> list[URLPattern]:
-        def line(route: str, view: Any, name: str) -> URLPattern:
-            return path(route, self.admin_site.admin_view(view), name=name)
+        parts = self.admin_site.admin_view(self.parts_view)
+        return [path("<path:group_id>/parts/", parts, name="group_parts"), *super().get_urls()]
 
-        return [
-            line("<path:group_id>/parts/", self.group_parts_fragment, "group_parts"),
-            line("<path:group_id>/do/", self.action_view, "group_do"),
-            *super().get_urls(),
-        ]
+    def change_view(self, request: HttpRequest, object_id: str, *_args: object, **_kwargs: object) -> HttpResponse:
+        """Render the page of a group, or seal the group or cancel its tasks."""
+        group = _find_group(request, object_id)
+        if request.method == "POST":
+            return _handle_action(request, group)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Task group"),
+            "opts": TaskGroup._meta,
+            **parts_context(group, request.GET, request.user.has_perm(CHANGE_PERMISSION)),
+        }
+        context |= {
+            "parts": render_to_string(PARTS_TEMPLATE, context, request),
+            "live_revision": group_revision(group.pk, clock.now()),
+        }
+        return TemplateResponse(request, "admin/conductor/taskgroup/page.html", context)
 
-    def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
-        return group_page(self.admin_site, request, object_id)
-
-    def group_parts_fragment(self, request: HttpRequest, group_id: str) -> HttpResponse:
-        """Return the parts of the page that refresh."""
-        return group_fragment(request, group_id)
-
-    def action_view(self, request: HttpRequest, group_id: str) -> HttpResponse:
-        """Preview or execute an action on tasks of the group."""
-        return handle_action(self.admin_site, request, group_id)
+    def parts_view(self, request: HttpRequest, group_id: str) -> HttpResponse:
+        """Return the parts of the page that refresh, or 204 if nothing has changed."""
+        group = _find_group(request, group_id)
+        revision = group_revision(group.pk, clock.now())
+        if request.GET.get("rev") == revision:
+            return HttpResponse(status=204)
+        context = parts_context(group, request.GET, request.user.has_perm(CHANGE_PERMISSION))
+        html = render_to_string(PARTS_TEMPLATE, context, request)
+        return HttpResponse(html, headers={"X-Revision": revision, "Cache-Control": "no-store"})
 
     @admin.display(description=gettext_lazy("group"))
     def name(self, group: TaskGroup) -> SafeString:
@@ -450,3 +339,29 @@ class GroupAdmin(ReadOnlyAdmin):
     @admin.display(description=gettext_lazy("expires"))
     def expires(self, group: TaskGroup) -> SafeString:
         return relative_time(group.expires_at)
+
+
+def _find_group(request: HttpRequest, group_id: str) -> TaskGroup:
+    require_permission(request, VIEW_PERMISSION)
+    group = TaskGroup.objects.filter(pk=group_id.replace("\0", "")).first()
+    if group is None:
+        raise Http404(_("No such task group: %(id)s. It may have expired and been deleted.") % {"id": group_id[:64]})
+    return group
+
+
+def _handle_action(request: HttpRequest, group: TaskGroup) -> HttpResponse:
+    require_permission(request, CHANGE_PERMISSION)
+    by = request.user.get_username()
+    try:
+        if request.POST.get("do") == "seal":
+            groups.seal_group(group.pk, by, request.POST.get("reason", "").strip()[:500])
+            messages.success(request, _("Group sealed. It accepts no more tasks."))
+        elif request.POST.get("do") == "cancel":
+            count = len(groups.cancel_group_as_operator(group.pk, by))
+            words = ngettext("%(count)s task is canceled.", "%(count)s tasks are canceled.", count)
+            messages.success(request, words % {"count": format_count(count)})
+        else:
+            messages.error(request, _("Missing or unknown action."))
+    except RequestRefused as refused:
+        show_refusal(request, refused)
+    return HttpResponseRedirect(task_group_address(group.pk))

@@ -1,4 +1,4 @@
-"""Standalone tasks: their list, the page of one, its artifacts, and hits in the command palette.
+"""The page of a standalone task, its artifacts, and hits in the command palette.
 
 The page of a task has fragments that refresh: its state, attempts, dependencies and artifacts, and the log of an
 attempt, the end first, always as plain text.
@@ -11,11 +11,10 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
@@ -39,7 +38,7 @@ from ...web.documents import StyledPiece, render_piece, render_tree, split_lines
 from ...web.links import queue_address, standalone_task_address, task_group_address
 from ...web.pages import PaletteHit, ReadOnlyAdmin, fragment_response, html_revision, require_permission, show_refusal
 from ..commands.artifacts import read_page, resolve_link
-from ..commands.tasks import PRIORITIZE, apply_action, clone_task
+from ..commands.tasks import PRIORITIZE, apply_action
 from ..core.decisions import REFERENCE
 from ..models import Artifact, StandaloneTask, TaskGroup
 from ..queries.tasks import (
@@ -53,7 +52,6 @@ from ..queries.tasks import (
     requirements_of,
     waits_for_schedule,
 )
-from .groups import priority_names
 
 PUBLIC_PREFIX, VIEW_ALL_PERMISSION = "public/", "conductor.view_artifact"
 TEXT_TYPES = ("text/", "application/json", "application/x-yaml", "application/yaml", "application/xml")
@@ -96,45 +94,6 @@ def artifact_location(row: Artifact) -> SafeString | str:
         return format_html('<a href="{0}" rel="noopener noreferrer">{0}</a>', url)
     details = [str(row.details[part]) for part in ("url", "artifact", "reason", "message") if part in row.details]
     return " ".join(details) or ("" if row.path else _("not uploaded yet"))
-
-
-class ArtifactAdmin(ReadOnlyAdmin):
-    """Admin of artifacts."""
-
-    list_display = ("content", "task_id", "number", "kind", "content_type", "bytes", "created", "expires")
-    list_display_links = None
-    ordering = ("-id",)
-    search_fields = ("=task_id",)
-    search_help_text = gettext_lazy("Exact task id")
-
-    def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        # The list links to the content. Artifacts have no page of their own.
-        return obj is None and super().has_view_permission(request)
-
-    @admin.display(description=gettext_lazy("artifact"))
-    def content(self, row: Artifact) -> SafeString | str:
-        """Return the name, as link to stored content or with the location or the reason why it is missing."""
-        if row.path:
-            address = artifact_address(row.task_id, row.number, row.name, DOWNLOAD)
-            return format_html('<a href="{}">{}</a>', address, row.name)
-        location = " ".join(str(row.details[part]) for part in ("url", "artifact", "message") if part in row.details)
-        return format_html('{} <span class="muted">{}</span>', row.name, location or _("not uploaded yet"))
-
-    @admin.display(description=gettext_lazy("run"))
-    def number(self, row: Artifact) -> int:
-        return row.number
-
-    @admin.display(description=gettext_lazy("size"))
-    def bytes(self, row: Artifact) -> str:
-        return format_size(row.size) if row.path else ""
-
-    @admin.display(description=gettext_lazy("created"))
-    def created(self, row: Artifact) -> SafeString:
-        return relative_time(row.created_at)
-
-    @admin.display(description=gettext_lazy("expires"))
-    def expires(self, row: Artifact) -> SafeString:
-        return relative_time(row.expires_at)
 
 
 MAX_ARTIFACTS = 200
@@ -207,7 +166,7 @@ def parts_context(view_model: TaskViewModel, user: User | AnonymousUser) -> dict
         "queue": queue_address(standalone.queue),
         "group": task_group_address(standalone.group_id),
         "priority": NAMES_OF_PRIORITIES[standalone.priority],
-        "priorities": priority_names(),
+        "priorities": [NAMES_OF_PRIORITIES[number] for number in sorted(NAMES_OF_PRIORITIES, reverse=True)],
         "tries": [_attempt_row(attempt, view_model) for attempt in view_model.attempts],
         "number": view_model.number,
         "failures": view_model.failure_group if user.has_perm(VIEW_FAILURES_PERMISSION) else None,
@@ -440,10 +399,6 @@ def _handle_action(request: HttpRequest, task_id: str) -> HttpResponse:
     verb, reason = request.POST.get("do", ""), request.POST.get("reason", "").strip()[:500]
     by = request.user.get_username()
     try:
-        if verb == "again":
-            new = clone_task(task_id, by, reason)
-            messages.success(request, _("Task created."))
-            return HttpResponseRedirect(standalone_task_address(new))
         apply_action(
             verb, task_id, by, reason, PRIORITIES.get(request.POST.get("priority", ""), 0) if verb == PRIORITIZE else 0
         )
@@ -466,47 +421,8 @@ def _find_task(request: HttpRequest, task_id: str) -> StandaloneTask:
     return standalone
 
 
-class TaskStateFilter(admin.SimpleListFilter):
-    """Filter by state."""
-
-    title, parameter_name = gettext_lazy("state"), "state"
-
-    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, Any]]:
-        return [
-            ("open", gettext_lazy("Open")),
-            ("blocked", gettext_lazy("Unscheduled")),
-            ("over", gettext_lazy("Resolved")),
-        ]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
-        statuses = {"open": sorted(TASK.open), "blocked": ["BLOCKED"], "over": sorted(TASK.final)}.get(
-            self.value() or ""
-        )
-        return queryset.filter(task__status__in=statuses) if statuses else queryset
-
-
 class StandaloneTaskAdmin(ReadOnlyAdmin):
-    """Admin of standalone tasks."""
-
-    list_display = ("state", "name", "queue_link", "priority_name", "created", "deadline")
-    list_display_links = None
-    list_filter = (TaskStateFilter,)
-    list_select_related = ("task",)
-    # New tasks usually expire last, and this order has an index.
-    ordering = ("-expires_at",)
-    search_fields = ("pk",)
-    search_help_text = gettext_lazy("Id of a task or of its group, or the name of a queue")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[StandaloneTask]:
-        return StandaloneTask.objects.defer_payloads()
-
-    def get_search_results(self, request: HttpRequest, queryset: QuerySet, search_term: str) -> tuple[QuerySet, bool]:
-        term = search_term.strip().replace("\0", "")
-        if not term:
-            return queryset, False
-        if "/" in term:
-            return queryset.filter(task__attempts__in=_open_attempts(term)).distinct(), False
-        return queryset.filter(pk=term) | queryset.filter(group_id=term), False
+    """The page of a standalone task. Tasks are listed on the pages of their groups."""
 
     def get_urls(self) -> list[URLPattern]:
         def line(route: str, view: Any, name: str) -> URLPattern:
@@ -519,39 +435,11 @@ class StandaloneTaskAdmin(ReadOnlyAdmin):
             *super().get_urls(),
         ]
 
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return HttpResponseRedirect(reverse("admin:conductor_taskgroup_changelist"))
+
     def change_view(self, request: HttpRequest, object_id: str, *args: object, **kwargs: object) -> HttpResponse:
         return task_page(self.admin_site, request, object_id)
-
-    @admin.display(description=gettext_lazy("status"))
-    def state(self, standalone: StandaloneTask) -> SafeString:
-        return render_badge(standalone.task.status)
-
-    @admin.display(description=gettext_lazy("task"))
-    def name(self, standalone: StandaloneTask) -> SafeString:
-        link = '<a href="{}"><strong>{}</strong></a><br><code class="id">{}</code>'
-        return format_html(
-            link, standalone_task_address(standalone.pk), standalone.task.name or _("unnamed"), standalone.pk
-        )
-
-    @admin.display(description=gettext_lazy("queue"))
-    def queue_link(self, standalone: StandaloneTask) -> SafeString:
-        return format_html('<a href="{}">{}</a>', queue_address(standalone.queue), standalone.queue)
-
-    @admin.display(description=gettext_lazy("priority"))
-    def priority_name(self, standalone: StandaloneTask) -> str:
-        return NAMES_OF_PRIORITIES[standalone.priority]
-
-    @admin.display(description=gettext_lazy("created"))
-    def created(self, standalone: StandaloneTask) -> SafeString:
-        return relative_time(standalone.task.created_at)
-
-    @admin.display(description=gettext_lazy("deadline"))
-    def deadline(self, standalone: StandaloneTask) -> SafeString:
-        return relative_time(standalone.deadline_at)
-
-
-def _open_attempts(queue: str) -> QuerySet:
-    return Attempt.objects.open().filter(queue=queue, run__isnull=True)
 
 
 MIN_ID_LENGTH = 20
