@@ -14,7 +14,7 @@ from ..runs.queries.comparison import DOCUMENTS, compare_runs, comparison_candid
 from ..tasks.queries.queues import queue_position
 from ..utils import clock
 from ..web.api import requests as request_body
-from ..web.api.operations import NO_CONTENT, ApiOperation, Json, NoContent
+from ..web.api.operations import NO_CONTENT, ApiOperation, Json
 from ..web.api.permissions import can_control_run, can_view_run, may_debug
 from ..web.api.view import ConductorRequest, ConductorView
 from . import serializers
@@ -70,14 +70,13 @@ class RunPlanConfirmation(ConductorView):
     """
 
     @ApiOperation("Apply the plan of an operation", permission=can_control_run, reply=NO_CONTENT, body=APPLY_REQUEST)
-    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, workflow: str) -> None:
         token, reason = parse_apply_request(request_body.read_object(request))
         plan = open_plan(token, workflow, request.actor.name)
         operation = Operation(**plan["operation"])
         _require_debug_of(request, operation)
         operation = replace(operation, reason=reason or operation.reason)
         apply_operation(workflow, operation, request.actor.name, revision=plan["revision"])
-        return NoContent()
 
 
 def _require_debug_of(request: ConductorRequest, operation: Operation) -> None:

@@ -61,7 +61,7 @@ def parse_plan_request(document: Document) -> Operation:
         ValidationFailed: when fields are invalid.
         Invalid: when the operation is missing, or the version is no number.
     """
-    fields = read_request(document, PLAN_REQUEST, "planOperation.request", lambda _fields, _position: None)
+    fields = read_request(document, PLAN_REQUEST, "planOperation.request")
     if not fields.get("operation"):
         raise Invalid(f"The field 'operation' is missing. Use one of: {', '.join(OPERATIONS)}.")
     version = fields["version"].strip()
@@ -89,7 +89,7 @@ def parse_apply_request(document: Document) -> tuple[str, str]:
         ValidationFailed: when fields are invalid.
         Invalid: when the token is missing.
     """
-    fields = read_request(document, APPLY_REQUEST, "applyOperation.request", lambda _fields, _position: None)
+    fields = read_request(document, APPLY_REQUEST, "applyOperation.request")
     if not fields.get("confirmationToken"):
         raise Invalid("The field 'confirmationToken' is missing. The response of a plan contains it.")
     return fields["confirmationToken"], fields["reason"][:500]

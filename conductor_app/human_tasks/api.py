@@ -212,9 +212,8 @@ class HumanTaskRelease(ConductorView):
     """POST /api/human/tasks/{taskId}/release: release a claimed task, so that its assignees can claim it."""
 
     @ApiOperation("Release a claimed human task", permission=can_complete_human_task, reply=EMPTY_REPLY)
-    def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, task_id: str) -> None:
         commands.release_task(find_open_human_task(task_id).task_id, request.actor.name)
-        return EmptyOk()
 
 
 class HumanTaskReassign(ConductorView):
@@ -223,10 +222,9 @@ class HumanTaskReassign(ConductorView):
     @ApiOperation(
         "Reassign a human task", permission=can_complete_human_task, reply=EMPTY_REPLY, body=ArrayOf(ASSIGNMENT)
     )
-    def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, task_id: str) -> None:
         assignees = parse_assignments(request_body.read_objects(request))
         commands.reassign_task(find_open_human_task(task_id).task_id, assignees, request.actor.name)
-        return EmptyOk()
 
 
 class HumanTaskSkip(ConductorView):
@@ -235,11 +233,10 @@ class HumanTaskSkip(ConductorView):
     @ApiOperation(
         "Skip an assignment of a human task", permission=can_complete_human_task, reply=EMPTY_REPLY, query=REASON_QUERY
     )
-    def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, task_id: str) -> None:
         commands.skip_assignment(
             find_open_human_task(task_id).task_id, request.actor.name, request.query.text("reason")[:500]
         )
-        return EmptyOk()
 
 
 class HumanTaskUpdate(ConductorView):
@@ -392,9 +389,8 @@ class FormTemplateNamed(ConductorView):
         return Json(form_template_document(row))
 
     @ApiOperation("Delete all versions of a user form template", permission=can_delete_template, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, name: str) -> None:
         human_tasks_form_templates.delete_template(name, None, request.actor.name)
-        return EmptyOk()
 
 
 class FormTemplateOne(ConductorView):
@@ -407,9 +403,8 @@ class FormTemplateOne(ConductorView):
         return Json(form_template_document(find_template(name, parse_integer(version, "version"))))
 
     @ApiOperation("Delete a version of a user form template", permission=can_delete_template, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, name: str, version: str) -> None:
         human_tasks_form_templates.delete_template(name, parse_integer(version, "version"), request.actor.name)
-        return EmptyOk()
 
 
 def wants_new_version(request: ConductorRequest) -> bool:

@@ -22,7 +22,6 @@ from ..web.api.operations import (
     LINK_QUERY,
     NO_CONTENT,
     ApiOperation,
-    EmptyOk,
     Json,
     NoContent,
 )
@@ -346,9 +345,8 @@ class FilePartsOne(ConductorView):
     """DELETE /api/files/{workflow}/{file}/multipart/{upload}: abort an upload in parts."""
 
     @ApiOperation("Abort a multipart upload", permission=can_upload_files, reply=NO_CONTENT)
-    def delete(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> None:
         files.abort_multipart(workflow, file, upload)
-        return NoContent()
 
 
 class PayloadLocation(ConductorView):
@@ -385,13 +383,12 @@ class PayloadContent(ConductorView):
     needs_login = False
 
     @ApiOperation("Upload a payload", reply=EMPTY_REPLY, body=read_mapping, query=LINK_QUERY)
-    def put(self, request: ConductorRequest, path: str) -> HttpResponse:
+    def put(self, request: ConductorRequest, path: str) -> None:
         verify_payload_address(request, path, "WRITE")
         with receive_body(request, conf.workflow_payload_max_bytes) as upload:
             if not upload.size:
                 raise Invalid("The upload is empty, or its Content-Length is missing.")
             commands.store_reserved(path, upload)
-        return EmptyOk()
 
     @ApiOperation("Download a payload", reply=read_mapping, query=LINK_QUERY)
     def get(self, request: ConductorRequest, path: str) -> HttpResponseBase:

@@ -20,7 +20,6 @@ from ..web.api.operations import (
     PLAIN_TEXT,
     ApiOperation,
     ArrayOf,
-    EmptyOk,
     Json,
     PlainText,
     add_findings,
@@ -147,9 +146,8 @@ class ScheduleOne(ConductorView):
         return Json(wire_schedule(find_schedule(name)))
 
     @ApiOperation("Delete a schedule", permission=can_delete_schedule, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, name: str) -> None:
         commands.delete_schedule(name, request.actor.name)
-        return EmptyOk()
 
 
 class SchedulePause(ConductorView):
@@ -162,26 +160,24 @@ class SchedulePause(ConductorView):
         query={"reason": str},
         changes_state=True,
     )
-    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def get(self, request: ConductorRequest, name: str) -> None:
         firing.pause_schedule(name, request.actor.name, request.query.text("reason"))
-        return EmptyOk()
 
     @ApiOperation("Pause a schedule", permission=can_update_schedule, reply=EMPTY_REPLY, query={"reason": str})
-    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return self.get(request, name)
+    def put(self, request: ConductorRequest, name: str) -> None:
+        self.get(request, name)
 
 
 class ScheduleResume(ConductorView):
     """GET, PUT /api/scheduler/schedules/{name}/resume: let it fire again, from now on."""
 
     @ApiOperation("Resume a schedule with GET", permission=can_update_schedule, reply=EMPTY_REPLY, changes_state=True)
-    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def get(self, request: ConductorRequest, name: str) -> None:
         firing.resume_schedule(name, request.actor.name)
-        return EmptyOk()
 
     @ApiOperation("Resume a schedule", permission=can_update_schedule, reply=EMPTY_REPLY)
-    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return self.get(request, name)
+    def put(self, request: ConductorRequest, name: str) -> None:
+        self.get(request, name)
 
 
 class SchedulesPause(ConductorView):

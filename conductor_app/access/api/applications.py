@@ -9,7 +9,7 @@ from ...core.errors import Invalid, NotFound
 from ...settings import conf
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKey, EmptyOk, Json
+from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKey, Json
 from ...web.api.permissions import (
     ADMINISTRATORS_ONLY,
     ALLOW_ALL,
@@ -82,9 +82,8 @@ class ApplicationOne(ConductorView):
         return Json(application_document(applications.rename_application(id, name, request.actor.name)))
 
     @ApiOperation("Delete an application", permission=can_delete_application, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, id: str) -> None:
         applications.delete_application(id, request.actor.name)
-        return EmptyOk()
 
 
 class ApplicationOfKey(ConductorView):
@@ -122,9 +121,8 @@ class AccessKeyOne(ConductorView):
     """DELETE /api/applications/{applicationId}/accessKeys/{keyId}: delete a key."""
 
     @ApiOperation("Delete an access key", permission=can_update_application, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, id: str, key_id: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, id: str, key_id: str) -> None:
         applications.delete_key(id, key_id, request.actor.name)
-        return EmptyOk()
 
 
 class AccessKeyStatus(ConductorView):
@@ -139,14 +137,12 @@ class ApplicationRole(ConductorView):
     """POST, DELETE /api/applications/{applicationId}/roles/{role}: assign or remove a role."""
 
     @ApiOperation("Assign a role to an application", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
-    def post(self, request: ConductorRequest, id: str, role: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, id: str, role: str) -> None:
         applications.add_role(id, role, request.actor.name)
-        return EmptyOk()
 
     @ApiOperation("Remove a role from an application", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, id: str, role: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, id: str, role: str) -> None:
         applications.remove_role(id, role, request.actor.name)
-        return EmptyOk()
 
 
 class Authorizations(ConductorView):
@@ -158,16 +154,14 @@ class Authorizations(ConductorView):
         reply=EMPTY_REPLY,
         body=serializers.AUTHORIZATION,
     )
-    def post(self, request: ConductorRequest) -> HttpResponse:
+    def post(self, request: ConductorRequest) -> None:
         subject, target_type, target_id, accesses, to = parse_authorization(request_body.read_object(request))
         users.grant(subject, target_type, target_id, accesses, to, request.actor.name)
-        return EmptyOk()
 
     @ApiOperation("Revoke permissions for a target", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest) -> HttpResponse:
+    def delete(self, request: ConductorRequest) -> None:
         subject, target_type, target_id, accesses, to = parse_authorization(request_body.read_object(request))
         users.revoke(subject, target_type, target_id, accesses, to, request.actor.name)
-        return EmptyOk()
 
 
 def parse_authorization(document: dict) -> tuple[Subject, str, str, list[str], str]:
@@ -260,9 +254,8 @@ class RoleOne(ConductorView):
         return Json(serializers.role_document(role_group(name)))
 
     @ApiOperation("Delete a role", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, name: str) -> None:
         users.delete_role(name, request.actor.name)
-        return EmptyOk()
 
 
 class Tokens(ConductorView):

@@ -9,7 +9,7 @@ from ...core.errors import Forbidden
 from ...definitions.api.tags import ObjectTags, tag_operations
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, EmptyOk, Json, PlainText
+from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, Json, PlainText
 from ...web.api.permissions import ALLOW_ALL, RequiresDefinitionAccess, requires
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import secrets
@@ -81,14 +81,12 @@ class SecretOne(ConductorView):
         return PlainText(secrets.read_secret(key, request.actor.name))
 
     @ApiOperation("Create or update a secret", permission=can_save_secret, reply=EMPTY_REPLY, body=PLAIN_TEXT)
-    def put(self, request: ConductorRequest, key: str) -> HttpResponse:
+    def put(self, request: ConductorRequest, key: str) -> None:
         secrets.put_secret(key, decode_text(request_body.read_text(request)), request.actor.name)
-        return EmptyOk()
 
     @ApiOperation("Delete a secret", permission=can_delete_secret, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, key: str) -> None:
         secrets.delete_secret(key, request.actor.name)
-        return EmptyOk()
 
 
 class SecretExists(ConductorView):
@@ -147,9 +145,8 @@ class EnvironmentVariable(ConductorView):
     @ApiOperation(
         "Create or update an environment variable", permission=can_save_variable, reply=EMPTY_REPLY, body=PLAIN_TEXT
     )
-    def put(self, request: ConductorRequest, key: str) -> HttpResponse:
+    def put(self, request: ConductorRequest, key: str) -> None:
         secrets.put_variable(key, decode_text(request_body.read_text(request)), request.actor.name)
-        return EmptyOk()
 
     @ApiOperation(
         "Delete an environment variable; replies with its value", permission=can_delete_variable, reply=PLAIN_TEXT

@@ -5,7 +5,7 @@ from django.http import HttpResponse
 
 from ...core.document.fields import MapOf, read_boolean, texts
 from ...web.api import requests as request_body
-from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json
+from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, Json
 from ...web.api.permissions import ADMINISTRATORS_ONLY, can_view_users
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import users
@@ -48,9 +48,8 @@ class UserOne(ConductorView):
         return Json(user_response(users.upsert_user(id, settings, request.actor.name)))
 
     @ApiOperation("Delete a user", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, id: str) -> None:
         users.delete_user(id, request.actor.name)
-        return EmptyOk()
 
 
 class UserPermissions(ConductorView):
@@ -116,9 +115,8 @@ class GroupOne(ConductorView):
         return Json(serializers.group_document(find_group(id)))
 
     @ApiOperation("Delete a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, id: str) -> None:
         users.delete_group(id, request.actor.name)
-        return EmptyOk()
 
 
 class GroupPermissions(ConductorView):
@@ -139,25 +137,21 @@ class GroupUsers(ConductorView):
         return Json([serializers.user_document(row) for row in members])
 
     @ApiOperation("Add users to a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=texts)
-    def post(self, request: ConductorRequest, id: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, id: str) -> None:
         users.add_users(id, serializers.read_text_list(request_body.read_json(request), "users"), request.actor.name)
-        return EmptyOk()
 
     @ApiOperation("Remove users from a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, id: str) -> None:
         users.remove_users(id, serializers.read_text_list(request_body.read_json(request), "users"), request.actor.name)
-        return EmptyOk()
 
 
 class GroupUser(ConductorView):
     """POST, DELETE /api/groups/{groupId}/users/{userId}: add or remove a member."""
 
     @ApiOperation("Add a user to a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
-    def post(self, request: ConductorRequest, id: str, user_id: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, id: str, user_id: str) -> None:
         users.add_users(id, [user_id], request.actor.name)
-        return EmptyOk()
 
     @ApiOperation("Remove a user from a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, id: str, user_id: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, id: str, user_id: str) -> None:
         users.remove_users(id, [user_id], request.actor.name)
-        return EmptyOk()

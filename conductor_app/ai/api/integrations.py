@@ -131,15 +131,13 @@ class IntegrationOne(ConductorView):
     @ApiOperation(
         "Create or update an integration", permission=can_save_integration, reply=EMPTY_REPLY, body=INTEGRATION_UPDATE
     )
-    def post(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, name: str) -> None:
         document = read_request(request_body.read_object(request), INTEGRATION_UPDATE, "integration")
         engine.save_integration(name, document, request.actor.name)
-        return EmptyOk()
 
     @ApiOperation("Delete an integration", permission=can_delete_integration, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, name: str) -> None:
         engine.delete_integration(name, request.actor.name)
-        return EmptyOk()
 
 
 class IntegrationTags(ObjectTags):
@@ -210,18 +208,16 @@ class IntegrationModelOne(ModelView):
         reply=EMPTY_REPLY,
         body=MODEL_UPDATE,
     )
-    def post(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, name: str, model: str) -> None:
         sent = request_body.read_object(request)
         # Other fields keep their values if they are null; these can be removed.
         removed = {field: None for field in REMOVABLE_FIELDS if field in sent and sent[field] is None}
         document = read_request(sent, MODEL_UPDATE, "model") | removed
         engine.save_model(name, model, document, request.actor.name)
-        return EmptyOk()
 
     @ApiOperation("Delete a model of an integration", permission=can_update_model, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, name: str, model: str) -> None:
         engine.delete_model(*self.key(name, model), request.actor.name)
-        return EmptyOk()
 
 
 class IntegrationModelTags(ObjectTags):
@@ -249,12 +245,11 @@ class IntegrationModelTokens(ModelView):
     @ApiOperation(
         "Add tokens to the usage of a model", permission=can_update_model, reply=EMPTY_REPLY, body=IntegerOf(64)
     )
-    def post(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, name: str, model: str) -> None:
         tokens = request_body.read_json(request)
         if not isinstance(tokens, int) or isinstance(tokens, bool):
             raise Invalid("The request body must be a whole number of tokens.")
         add_tokens(*self.key(name, model), tokens, request.actor.name)
-        return EmptyOk()
 
 
 class IntegrationModelPrompts(ModelView):
@@ -270,9 +265,8 @@ class IntegrationModelPrompt(ModelView):
     """POST …/integration/{model}/prompt/{prompt}: bind a prompt to a model."""
 
     @ApiOperation("Bind a prompt to a model", permission=can_bind_prompt, reply=EMPTY_REPLY)
-    def post(self, request: ConductorRequest, name: str, model: str, prompt: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, name: str, model: str, prompt: str) -> None:
         bind_prompt(*self.key(name, model), prompt, request.actor.name)
-        return EmptyOk()
 
 
 class IntegrationKinds(ConductorView):

@@ -12,7 +12,7 @@ from ...core.errors import Invalid, NotFound
 from ...definitions.api.tags import ObjectTags, tag_operations
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, EmptyOk, Json, PlainText
+from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, Json, PlainText
 from ...web.api.permissions import ALLOW_ALL, RequiresAccess, RequiresDefinitionAccess, normalize_name, requires
 from ...web.api.requests import parse_integer, read_request
 from ...web.api.view import ConductorRequest, ConductorView
@@ -64,13 +64,12 @@ class Prompts(ConductorView):
         body=ArrayOf(NEW_PROMPT),
         query={"newVersion": bool},
     )
-    def post(self, request: ConductorRequest) -> HttpResponse:
+    def post(self, request: ConductorRequest) -> None:
         read = [
             read_request(document, NEW_PROMPT, f"prompts[{number}]")
             for number, document in enumerate(request_body.read_objects(request))
         ]
         save_prompts(read, request.actor.name, new_version=request.query.flag("newVersion", default=False))
-        return EmptyOk()
 
 
 class PromptOne(ConductorView):
@@ -83,22 +82,19 @@ class PromptOne(ConductorView):
     @ApiOperation(
         "Create or update a prompt", permission=can_save_prompt, reply=EMPTY_REPLY, body=PLAIN_TEXT, query=SAVE_QUERY
     )
-    def post(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, name: str) -> None:
         is_new = request.query.flag("autoIncrement", default=False)
         save_prompt(name, _template(request), request.actor.name, new_version=is_new, **_fields(request))
-        return EmptyOk()
 
     @ApiOperation(
         "Update a prompt", permission=can_update_prompt, reply=EMPTY_REPLY, body=PLAIN_TEXT, query=UPDATE_QUERY
     )
-    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def put(self, request: ConductorRequest, name: str) -> None:
         update_prompt(name, _template(request), request.actor.name, **_fields(request))
-        return EmptyOk()
 
     @ApiOperation("Delete all versions of a prompt", permission=can_delete_prompt, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, name: str) -> None:
         delete_prompt(name, None, request.actor.name)
-        return EmptyOk()
 
 
 def _template(request: ConductorRequest) -> str:
@@ -130,9 +126,8 @@ class PromptVersion(ConductorView):
     """DELETE /api/prompts/{name}/versions/{version}: delete one version."""
 
     @ApiOperation("Delete a version of a prompt", permission=can_delete_prompt, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, name: str, version: str) -> None:
         delete_prompt(name, parse_integer(version, "version"), request.actor.name)
-        return EmptyOk()
 
 
 class PromptTags(ObjectTags):

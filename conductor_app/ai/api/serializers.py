@@ -264,7 +264,7 @@ def parse_budget(document: dict[str, Any]) -> tuple[BudgetLimits, str]:
         ValidationFailed: when fields are invalid.
         Invalid: when the scope or the period is missing.
     """
-    fields = read_request(document, BUDGET, "saveBudget.budget", lambda _fields, _position: None)
+    fields = read_request(document, BUDGET, "saveBudget.budget")
     for name in ("scope", "period"):
         if not fields.get(name):
             raise Invalid(f"The field '{name}' of a budget is missing.")

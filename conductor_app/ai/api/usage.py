@@ -9,7 +9,7 @@ from ...settings import conf
 from ...utils import clock
 from ...utils.formatting import DAY_RANGE, LENGTHS, TimeRange
 from ...web.api import requests as request_body
-from ...web.api.operations import NO_CONTENT, ApiOperation, Json, NoContent
+from ...web.api.operations import NO_CONTENT, ApiOperation, Json
 from ...web.api.permissions import ADMINISTRATORS_ONLY
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands.budgets import delete_budget, save_budget
@@ -78,9 +78,8 @@ class ModelBudgetOne(ConductorView):
     """DELETE /api/model-budgets/{id}: delete a budget. The tasks that wait for it continue."""
 
     @ApiOperation("Delete a budget of models", permission=ADMINISTRATORS_ONLY, reply=NO_CONTENT)
-    def delete(self, request: ConductorRequest, budget_id: int) -> HttpResponse:
+    def delete(self, request: ConductorRequest, budget_id: int) -> None:
         delete_budget(budget_id, request.actor.name)
-        return NoContent()
 
 
 def _state_document(state: BudgetState) -> Document:

@@ -186,9 +186,8 @@ class WorkflowDefinitionVersion(ConductorView):
     """DELETE /api/metadata/workflow/{name}/{version}: delete one version. Its runs continue."""
 
     @ApiOperation("Delete a version of a workflow definition", permission=can_delete_workflow, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, name: str, version: str) -> None:
         commands.delete_workflow(name, parse_integer(version, "The version"), request.actor.name)
-        return EmptyOk()
 
 
 class LatestVersions(ConductorView):
@@ -308,9 +307,8 @@ class TaskDefinitionOne(ConductorView):
         return Json(task_definition_document(row) | requested_tags(request, TASK_DEF, name))
 
     @ApiOperation("Delete a task definition", permission=can_delete_task_definition, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, name: str) -> None:
         commands.delete_task(name, request.actor.name)
-        return EmptyOk()
 
 
 class Schemas(ConductorView):
@@ -332,7 +330,7 @@ class Schemas(ConductorView):
         body=ArrayOf(SCHEMA_FIELDS),
         query={"newVersion": bool},
     )
-    def post(self, request: ConductorRequest) -> HttpResponse:
+    def post(self, request: ConductorRequest) -> None:
         sent = request_body.read_json(request)
         documents = sent if isinstance(sent, list) else [sent]
         if not all(isinstance(each, dict) for each in documents):
@@ -343,7 +341,6 @@ class Schemas(ConductorView):
             schemas.save_schemas(
                 documents, request.actor.name, new_version=request.query.flag("newVersion", default=False)
             )
-        return EmptyOk()
 
 
 class SchemaNewest(ConductorView):
@@ -354,9 +351,8 @@ class SchemaNewest(ConductorView):
         return Json(schema_document(schemas.find_schema(name)))
 
     @ApiOperation("Delete all versions of a schema", permission=can_delete_schema, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, name: str) -> None:
         schemas.delete_schema(name, None, request.actor.name)
-        return EmptyOk()
 
 
 class SchemaOne(ConductorView):
@@ -367,9 +363,8 @@ class SchemaOne(ConductorView):
         return Json(schema_document(schemas.find_schema(name, parse_integer(version, "version"))))
 
     @ApiOperation("Delete a version of a schema", permission=can_delete_schema, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, name: str, version: str) -> None:
         schemas.delete_schema(name, parse_integer(version, "version"), request.actor.name)
-        return EmptyOk()
 
 
 class TestWorkflow(ConductorView):

@@ -176,7 +176,7 @@ def parse_test_request(document: dict[str, Any]) -> tuple[StartRequest, Simulati
 
 def parse_script(document: dict[str, Any], path: str) -> SimulationScript:
     """Return the mock results for one workflow and for its sub-workflows."""
-    fields = read_request(document, SCRIPT_FIELDS, path, _no_check)
+    fields = read_request(document, SCRIPT_FIELDS, path)
     mocks = {ref: tuple(map(parse_mock, each)) for ref, each in fields["taskRefToMockOutput"].items() if each}
     inner = fields["subWorkflowTestRequest"]
     children = {ref: parse_script(each, f"{path}.subWorkflowTestRequest[{ref}]") for ref, each in inner.items() if each}
@@ -191,10 +191,6 @@ def parse_mock(fields: dict[str, Any]) -> TaskMock:
         max(fields["queueWaitTime"], 0),
         max(fields["executionTime"], 0),
     )
-
-
-def _no_check(fields: dict[str, Any], position: DocumentPosition) -> None:
-    """Check nothing beyond the fields."""
 
 
 def read_tags(request: HttpRequest) -> list[dict[str, Any]]:

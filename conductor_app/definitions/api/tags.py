@@ -13,7 +13,7 @@ from ...core.errors import NotFound
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
 from ...web.api.documents import TAG
-from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json, Shape
+from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, Json, Shape
 from ...web.api.permissions import (
     ALLOW_ALL,
     PermissionRule,
@@ -73,21 +73,18 @@ class WorkflowTags(ConductorView):
         return Json(tags.list_tags(self.target, name))
 
     @ApiOperation("Add a tag to a workflow definition", permission=can_update_workflow, reply=EMPTY_REPLY, body=TAG)
-    def post(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, name: str) -> None:
         tags.add_tags(self.target, name, read_tags(request), request.actor.name)
-        return EmptyOk()
 
     @ApiOperation(
         "Set the tags of a workflow definition", permission=can_update_workflow, reply=EMPTY_REPLY, body=ArrayOf(TAG)
     )
-    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def put(self, request: ConductorRequest, name: str) -> None:
         tags.set_tags(self.target, name, read_tags(request), request.actor.name)
-        return EmptyOk()
 
     @ApiOperation("Remove a tag from a workflow definition", permission=can_update_workflow, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, name: str) -> None:
         tags.remove_tags(self.target, name, read_tags(request), request.actor.name)
-        return EmptyOk()
 
 
 class TaskTags(WorkflowTags):
@@ -116,14 +113,12 @@ class ApplicationTags(ConductorView):
     @ApiOperation(
         "Set the tags of an application", permission=can_update_application, reply=EMPTY_REPLY, body=ArrayOf(TAG)
     )
-    def put(self, request: ConductorRequest, id: str) -> HttpResponse:
+    def put(self, request: ConductorRequest, id: str) -> None:
         tags.add_tags(APPLICATION, id, read_tags(request), request.actor.name)
-        return EmptyOk()
 
     @ApiOperation("Remove tags from an application", permission=can_update_application, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, id: str) -> None:
         tags.remove_tags(APPLICATION, id, read_tags(request), request.actor.name)
-        return EmptyOk()
 
 
 class ObjectTags(ConductorView):
@@ -143,15 +138,13 @@ class ObjectTags(ConductorView):
     def get(self, request: ConductorRequest, **path: str) -> HttpResponse:
         return Json(self.find_tags(*self.key(**path)))
 
-    def put(self, request: ConductorRequest, **path: str) -> HttpResponse:
+    def put(self, request: ConductorRequest, **path: str) -> None:
         tags = read_tags(request)
         self.change_tags(*self.key(**path), lambda _: tags, request.actor.name)
-        return EmptyOk()
 
-    def delete(self, request: ConductorRequest, **path: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, **path: str) -> None:
         tags = read_tags(request)
         self.change_tags(*self.key(**path), lambda existing: subtract_tags(existing, tags), request.actor.name)
-        return EmptyOk()
 
 
 class WorkflowRateLimit(ConductorView):
@@ -169,15 +162,13 @@ class WorkflowRateLimit(ConductorView):
         reply=EMPTY_REPLY,
         body=RATE_LIMIT,
     )
-    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def put(self, request: ConductorRequest, name: str) -> None:
         config = read_request(request_body.read_object(request), RATE_LIMIT, "rateLimitConfig")
         with errors_under("rateLimitConfig"):
             tags.set_rate_limit(
                 name, {**config, "rateLimitKey": config.get("rateLimitKey") or name}, request.actor.name
             )
-        return EmptyOk()
 
     @ApiOperation("Remove the limit of parallel runs of a workflow", permission=can_update_workflow, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, name: str) -> None:
         tags.set_rate_limit(name, None, request.actor.name)
-        return EmptyOk()

@@ -136,9 +136,8 @@ class EventHandlerOne(ConductorView):
         return Json(add_tags(rows.order_by("name")))
 
     @ApiOperation("Delete an event handler", permission=can_delete_handler, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, event: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, event: str) -> None:
         delete_handler(event, request.actor.name)
-        return EmptyOk()
 
 
 class EventHandlerNamed(ConductorView):
@@ -159,7 +158,7 @@ class IncomingEvent(ConductorView):
     @ApiOperation(
         "Publish an event to the server", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=read_mapping
     )
-    def post(self, request: ConductorRequest) -> HttpResponse:
+    def post(self, request: ConductorRequest) -> None:
         payload = request_body.read_object(request)
         event, id = payload.get("event"), payload.get("id") or str(uuid.uuid4())
         if not isinstance(event, str) or not event or not isinstance(id, str):
@@ -167,7 +166,6 @@ class IncomingEvent(ConductorView):
                 "The field 'event' must name the event, such as conductor:orders:paid; 'id' may name it once."
             )
         receive_event(event, id, payload, "api")
-        return EmptyOk()
 
 
 class ActiveEventHandlers(ConductorView):

@@ -90,22 +90,20 @@ class EventForReference(ConductorView):
         reply=EMPTY_REPLY,
         body=read_mapping,
     )
-    def post(self, request: ConductorRequest, workflow: str, ref: str, status: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, workflow: str, ref: str, status: str) -> None:
         report = parse_message(request, status)
         find_run(workflow)
         # It stands for a message in a queue, for which no task may be waiting.
         with suppress(NotFound):
             report_by_ref(workflow, ref, report, request.actor.name)
-        return EmptyOk()
 
 
 class EventForTask(ConductorView):
     """POST /api/queue/update/{workflowId}/task/{taskId}/{status}: end this task, if it is open."""
 
     @ApiOperation("Complete a waiting task", permission=can_report_task, reply=EMPTY_REPLY, body=read_mapping)
-    def post(self, request: ConductorRequest, workflow: str, task_id: str, status: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, workflow: str, task_id: str, status: str) -> None:
         report_task(workflow, task_id, parse_message(request, status), request.actor.name)
-        return EmptyOk()
 
 
 def parse_message(request: ConductorRequest, status: str) -> Report:
@@ -163,9 +161,8 @@ class WebhookOne(ConductorView):
         return add_findings(reply, list(lint_document(document, handlers.WEBHOOK, OTHER_FIELDS)))
 
     @ApiOperation("Delete a webhook", permission=can_delete_webhook, reply=EMPTY_REPLY)
-    def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, id: str) -> None:
         webhooks.delete_webhook(id, request.actor.name)
-        return EmptyOk()
 
 
 class WebhookTags(ConductorView):

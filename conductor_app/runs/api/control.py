@@ -18,9 +18,7 @@ from ...web.api.operations import (
     REMOVAL_QUERY,
     WAIT_QUERY,
     ApiOperation,
-    EmptyOk,
     Json,
-    NoContent,
     PlainText,
 )
 from ...web.api.permissions import can_control_run, requires
@@ -50,27 +48,24 @@ class Decide(ConductorView):
     """PUT /api/workflow/decide/{workflowId}: evaluate the workflow now."""
 
     @ApiOperation("Reevaluate a workflow", permission=can_control_run, reply=EMPTY_REPLY)
-    def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+    def put(self, request: ConductorRequest, workflow: str) -> None:
         repair.reevaluate_run(workflow, request.actor.name)
-        return EmptyOk()
 
 
 class Pause(ConductorView):
     """PUT /api/workflow/{workflowId}/pause: pause the workflow, so that no new task is scheduled."""
 
     @ApiOperation("Pause a workflow", permission=can_control_run, reply=EMPTY_REPLY)
-    def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+    def put(self, request: ConductorRequest, workflow: str) -> None:
         control.pause_run(workflow, request.actor.name)
-        return EmptyOk()
 
 
 class Resume(ConductorView):
     """PUT /api/workflow/{workflowId}/resume: resume the paused workflow."""
 
     @ApiOperation("Resume a workflow", permission=can_control_run, reply=EMPTY_REPLY)
-    def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+    def put(self, request: ConductorRequest, workflow: str) -> None:
         control.resume_run(workflow, request.actor.name)
-        return EmptyOk()
 
 
 class Remove(ConductorView):
@@ -80,10 +75,9 @@ class Remove(ConductorView):
     """
 
     @ApiOperation("Remove a workflow", permission=can_remove_run, reply=EMPTY_REPLY, query=REMOVAL_QUERY)
-    def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, workflow: str) -> None:
         archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
         control.remove_with_descendants(workflow, request.actor.name, archive=archive, cascade=cascade)
-        return EmptyOk()
 
 
 class RetryWorkflow(ConductorView):
@@ -95,11 +89,10 @@ class RetryWorkflow(ConductorView):
         reply=NO_CONTENT,
         query={"resumeSubworkflowTasks": bool},
     )
-    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, workflow: str) -> None:
         require_ended(workflow)
         with_children = request.query.flag("resumeSubworkflowTasks", False)
         repair.retry(workflow, request.actor.name, resume_children=with_children)
-        return NoContent()
 
 
 class Restart(ConductorView):
@@ -108,10 +101,9 @@ class Restart(ConductorView):
     @ApiOperation(
         "Restart a workflow", permission=can_control_run, reply=NO_CONTENT, query={"useLatestDefinitions": bool}
     )
-    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, workflow: str) -> None:
         with_latest = request.query.flag("useLatestDefinitions", False)
         repair.restart(workflow, request.actor.name, latest_definitions=with_latest)
-        return NoContent()
 
 
 class RerunWorkflow(ConductorView):
@@ -154,10 +146,9 @@ class Skip(ConductorView):
         body=SKIP_REQUEST,
         query={"skipTaskRequest": str, "taskReferenceName": str},
     )
-    def put(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
+    def put(self, request: ConductorRequest, workflow: str, ref: str) -> None:
         input, output = parse_skip_request(request, request.query)
         repair.skip_step(workflow, step_reference(ref, request.query), request.actor.name, input=input, output=output)
-        return EmptyOk()
 
 
 class Jump(ConductorView):
@@ -173,10 +164,9 @@ class Jump(ConductorView):
         body=read_mapping,
         query={"taskReferenceName": str},
     )
-    def post(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, workflow: str, ref: str) -> None:
         inputs = request_body.read_object(request) if request_body.read_bytes(request) else {}
         repair.jump_to_step(workflow, step_reference(ref, request.query), request.actor.name, input=inputs)
-        return EmptyOk()
 
 
 class Variables(ConductorView):
@@ -232,7 +222,7 @@ class Upgrade(ConductorView):
     @ApiOperation(
         "Move a running workflow to another version", permission=can_control_run, reply=EMPTY_REPLY, body=UPGRADE
     )
-    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, workflow: str) -> None:
         upgrade = read_request(
             request_body.read_object(request), UPGRADE, "upgradeRunningWorkflow.upgradeRequest", check_upgrade
         )
@@ -244,16 +234,14 @@ class Upgrade(ConductorView):
             outputs=upgrade["taskOutput"],
             input=upgrade["workflowInput"],
         )
-        return EmptyOk()
 
 
 class ResetCallbacks(ConductorView):
     """POST /api/workflow/{workflowId}/resetcallbacks: make delayed tasks available to workers at once."""
 
     @ApiOperation("Make the delayed tasks of a workflow available now", permission=can_control_run, reply=NO_CONTENT)
-    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, workflow: str) -> None:
         repair.reset_callbacks(workflow, request.actor.name)
-        return NoContent()
 
 
 class TerminateRemove(ConductorView):
@@ -268,8 +256,7 @@ class TerminateRemove(ConductorView):
         reply=EMPTY_REPLY,
         query={**REASON_QUERY, **REMOVAL_QUERY},
     )
-    def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, workflow: str) -> None:
         archive, cascade = (request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False))
         reason = request.query.text("reason")
         control.terminate_and_remove(workflow, request.actor.name, reason, archive=archive, cascade=cascade)
-        return EmptyOk()

@@ -27,7 +27,7 @@ from ...explanations.debugger import StopDetails, evaluate_expression, live_brea
 from ...utils import clock
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api.operations import NO_CONTENT, ApiOperation, ArrayOf, Json, NoContent
+from ...web.api.operations import NO_CONTENT, ApiOperation, ArrayOf, Json
 from ...web.api.permissions import RequiresAccess, can_control_run, can_view_run, can_view_workflow, may_debug
 from ...web.api.requests import read_request
 from ...web.api.view import ConductorRequest, ConductorView
@@ -112,7 +112,7 @@ def parse_breakpoint(document: Document) -> tuple[BreakpointRequest, str]:
         ValidationFailed: when fields are invalid.
         Invalid: when the step is missing.
     """
-    fields = read_request(document, BREAKPOINT, "setBreakpoint.request", lambda _fields, _position: None)
+    fields = read_request(document, BREAKPOINT, "setBreakpoint.request")
     return build_request(fields), fields["reason"][:500]
 
 
@@ -134,7 +134,7 @@ def parse_continue_request(document: Document) -> tuple[ContinueRequest, str]:
         ValidationFailed: when fields are invalid.
         Invalid: when the task is missing.
     """
-    fields = read_request(document, CONTINUE_REQUEST, "continueRun.request", lambda _fields, _position: None)
+    fields = read_request(document, CONTINUE_REQUEST, "continueRun.request")
     if not fields["taskId"]:
         raise Invalid("The field 'taskId' is missing. The stops of the run contain it.")
     request = ContinueRequest(
@@ -154,7 +154,7 @@ def parse_expression(document: Document) -> str:
     Raises:
         ValidationFailed: when fields are invalid.
     """
-    return read_request(document, EXPRESSION, "evaluate.request", lambda _fields, _position: None)["expression"]
+    return read_request(document, EXPRESSION, "evaluate.request")["expression"]
 
 
 def breakpoint_document(found: Breakpoint) -> Document:
@@ -216,9 +216,8 @@ class RunBreakpoint(ConductorView):
     """DELETE /api/debug/runs/{workflowId}/breakpoints/{id}: remove a breakpoint. A stop that it has caused remains."""
 
     @ApiOperation("Remove a breakpoint from a run", permission=can_debug_run, reply=NO_CONTENT)
-    def delete(self, request: ConductorRequest, workflow: str, id: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, workflow: str, id: str) -> None:
         debugging.remove_breakpoint(workflow, id, request.actor.name)
-        return NoContent()
 
 
 class ContinueRun(ConductorView):
@@ -229,10 +228,9 @@ class ContinueRun(ConductorView):
     """
 
     @ApiOperation("Continue a stopped run", permission=can_debug_run, reply=NO_CONTENT, body=CONTINUE_REQUEST)
-    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, workflow: str) -> None:
         found, reason = parse_continue_request(request_body.read_object(request))
         debugging.continue_run(workflow, found, request.actor.name, reason)
-        return NoContent()
 
 
 class EvaluateExpression(ConductorView):
@@ -261,9 +259,8 @@ class DefinitionBreakpoint(ConductorView):
     """DELETE /api/debug/workflows/{name}/versions/{version}/breakpoints/{id}: remove one. Started runs keep it."""
 
     @ApiOperation("Remove a breakpoint from a workflow", permission=can_debug_workflow, reply=NO_CONTENT)
-    def delete(self, request: ConductorRequest, name: str, version: int, id: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, name: str, version: int, id: str) -> None:
         debugging.remove_definition_breakpoint(name, version, id, request.actor.name)
-        return NoContent()
 
 
 def _find_definition(name: str, version: int) -> WorkflowDefinition:

@@ -17,7 +17,7 @@ from ...tasks.api.serializers import parse_outcome
 from ...tasks.commands.waits import WaitOutcome, begin_run_wait, signal_run
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api.operations import EMPTY_REPLY, VERSION_QUERY, WAIT_QUERY, ApiOperation, EmptyOk, Json
+from ...web.api.operations import EMPTY_REPLY, VERSION_QUERY, WAIT_QUERY, ApiOperation, Json
 from ...web.api.permissions import RUN_CONTROL_RIGHTS, RequiresAccess, can_start_workflow, requires
 from ...web.api.requests import QueryParameters, errors_under, parse_integer
 from ...web.api.view import ConductorRequest, ConductorView
@@ -241,9 +241,8 @@ class Signal(ConductorView):
     @ApiOperation(
         "Signal the task at which a workflow waits", permission=can_signal, reply=EMPTY_REPLY, body=read_mapping
     )
-    def post(self, request: ConductorRequest, workflow_id: str, status: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, workflow_id: str, status: str) -> None:
         send_signal(request, workflow_id, status)
-        return EmptyOk()
 
 
 class SignalAndWait(ConductorView):

@@ -282,7 +282,7 @@ def parse_rerun_request(document: dict[str, Any]) -> dict[str, Any]:
         ValidationFailed: when fields are invalid
         Invalid: when the id of the task is invalid.
     """
-    fields = read_request(document, RERUN_REQUEST, "rerunWorkflow.request", lambda _read, _place: None)
+    fields = read_request(document, RERUN_REQUEST, "rerunWorkflow.request")
     if document.get("reRunFromTaskId") and not fields["reRunFromTaskId"]:
         # Only NUL characters: neither a task nor the whole workflow was meant.
         raise Invalid("Invalid reRunFromTaskId.")
@@ -331,12 +331,8 @@ def parse_skip_request(request: HttpRequest, query: QueryParameters) -> tuple[di
         request_document = _parse_pairs((name, value) for name, values in query.values.items() for value in values)
     if is_deeper(request_document, request_body.MAX_DEPTH):
         raise Invalid(f"The request is nested more than {request_body.MAX_DEPTH} levels deep.")
-    fields = read_request(request_document, SKIP_REQUEST, "skipTaskFromWorkflow.skipTaskRequest", no_check)
+    fields = read_request(request_document, SKIP_REQUEST, "skipTaskFromWorkflow.skipTaskRequest")
     return fields["taskInput"], fields["taskOutput"]
-
-
-def no_check(fields: dict[str, Any], position: DocumentPosition) -> None:
-    """Check nothing beyond the fields."""
 
 
 def _parse_body(request: HttpRequest) -> dict[str, Any]:

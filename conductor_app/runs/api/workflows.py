@@ -26,7 +26,6 @@ from ...web.api.operations import (
     ApiOperation,
     ArrayOf,
     ArraysByKey,
-    EmptyOk,
     Json,
     PlainText,
     add_findings,
@@ -40,14 +39,7 @@ from ..documents.tasks import attempts_of, load_rows, run_facts_of, task_documen
 from ..documents.workflows import find_run, wire_run, wire_runs
 from ..models import Run, RunLabel
 from . import serializers
-from .serializers import (
-    CORRELATION,
-    START_REQUEST,
-    no_check,
-    parse_start_by_name,
-    parse_start_request,
-    workflow_status_document,
-)
+from .serializers import CORRELATION, START_REQUEST, parse_start_by_name, parse_start_request, workflow_status_document
 
 
 def correlated_definitions(request: ConductorRequest, url_kwargs: dict[str, str]) -> list[Target]:
@@ -124,10 +116,9 @@ class WorkflowOne(ConductorView):
         reply=EMPTY_REPLY,
         query={"reason": str, "triggerFailureWorkflow": bool},
     )
-    def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, workflow: str) -> None:
         reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
         control.terminate_run(workflow, request.actor.name, reason, with_failure)
-        return EmptyOk()
 
 
 class WorkflowStatus(ConductorView):
@@ -240,7 +231,7 @@ class CorrelatedBatch(ConductorView):
     )
     def post(self, request: ConductorRequest) -> HttpResponse:
         requested = read_request(
-            request_body.read_object(request), CORRELATION, "getWorkflows.correlationIdsSearchRequest", no_check
+            request_body.read_object(request), CORRELATION, "getWorkflows.correlationIdsSearchRequest"
         )
         return Json(running_by_correlation_id(request, requested["workflowNames"], requested["correlationIds"]))
 

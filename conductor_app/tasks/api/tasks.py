@@ -316,9 +316,8 @@ class TaskLogs(ConductorView):
         return Json(lines) if lines else NoContent()
 
     @ApiOperation("Add a line to the log of a task", permission=can_log_task, reply=EMPTY_REPLY, body=PLAIN_TEXT)
-    def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+    def post(self, request: ConductorRequest, task_id: str) -> None:
         add_log(task_id, parse_line(request_body.read_text(request)))
-        return EmptyOk()
 
 
 def parse_line(sent: bytes) -> str:

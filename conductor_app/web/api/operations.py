@@ -262,7 +262,7 @@ class ArraysByKey(NamedTuple):
 
 PLAIN_TEXT, BINARY, EMPTY_REPLY, NO_CONTENT = "bare text", "bytes", "an empty reply", "204"
 Shape = FieldTable | ArrayOf | ArraysByKey | Reader | str
-Handler = TypeVar("Handler", bound=Callable[..., HttpResponseBase])
+Handler = TypeVar("Handler", bound=Callable[..., HttpResponseBase | None])
 
 
 class ApiOperation(NamedTuple):

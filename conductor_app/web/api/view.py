@@ -19,7 +19,7 @@ from ...access.commands.users import grant_to_creator
 from ...access.quotas import caller_of, require_rate
 from ...core.errors import NotFound
 from ..client_views import ClientView, clean_path_parameters, http_method, render_errors
-from .operations import ApiOperation, JsonRenderer, PlainTextRenderer, exception_handler
+from .operations import NO_CONTENT, ApiOperation, EmptyOk, JsonRenderer, NoContent, PlainTextRenderer, exception_handler
 from .requests import JsonParser, QueryParameters
 
 
@@ -152,7 +152,10 @@ class QuotaThrottle(BaseThrottle):
 
 
 class ConductorView(ApiView):
-    """Base class of views. The HTTP method selects the handler; exceptions become responses in Conductor's format."""
+    """Base class of views. The HTTP method selects the handler; exceptions become responses in Conductor's format.
+
+    A handler that returns nothing has the empty reply of its operation.
+    """
 
     operations: ClassVar[Mapping[str, ApiOperation]] = {}
     """The operation of each method, which decorates its handler. A method without one is for administrators only.
@@ -214,10 +217,12 @@ class ConductorView(ApiView):
         raise MethodNotAllowed(request.method, f"Request method '{request.method}' is not supported")
 
     def finalize_response(
-        self, request: ConductorRequest, response: HttpResponse, *args: object, **kwargs: object
+        self, request: ConductorRequest, response: HttpResponse | None, *args: object, **kwargs: object
     ) -> HttpResponse:
         """Complete the reply, and grant the caller access to what the request has created."""
         try:
+            if response is None:
+                response = NoContent() if request.operation.reply == NO_CONTENT else EmptyOk()
             response = super().finalize_response(request, response, *args, **kwargs)
             is_done = not getattr(response, "exception", False)
             if is_done and request.created_targets and request.actor.user_id is not None:
