@@ -1,13 +1,14 @@
 """SQL for both databases, with bulk inserts and updates."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from django.db import DEFAULT_DB_ALIAS, connection, connections, models
+from django.db import DEFAULT_DB_ALIAS, connection, connections, models, transaction
 
 from . import pipeline
 
+Result = TypeVar("Result")
 MAX_BATCH_ROWS = 500
 """The maximum number of rows per statement. Longer lists are split."""
 CACHED_SHAPES = 100
@@ -81,6 +82,22 @@ def supports_commit_in_batch() -> bool:
 def is_in_transaction() -> bool:
     """Return True within a transaction."""
     return bool(connection.in_atomic_block)
+
+
+def execute_in_transaction(work: Callable[[], Result], *, is_one_statement: bool = False) -> Result:
+    """Execute work in a transaction, and return its result.
+
+    On SQLite, threads that wait for their turn share a transaction and its commit. Another thread may execute the work,
+    in the context of this one. `is_one_statement`: the work needs no transaction if it shares none.
+
+    Raises:
+        OperationalError: when the transaction fails. Other exceptions are those of the work, which is undone then.
+    """
+    database: Any = connections[DEFAULT_DB_ALIAS]
+    if database.vendor == "sqlite" and not database.in_atomic_block:
+        return database.share_transaction(work, is_one_statement)
+    with transaction.atomic():
+        return work()
 
 
 def _execute(sql: str, params: Sequence[Any]) -> StatementResult:

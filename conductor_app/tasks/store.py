@@ -16,7 +16,7 @@ from ..core.masking import MARK
 from ..core.primitives import JsonValue
 from ..db.fields import dumps, loads, loads_encrypted, strip_nul
 from ..db.named_statements import NamedStatement, load_statements
-from ..db.statements import MAX_BATCH_ROWS, execute, fetch, serialize
+from ..db.statements import MAX_BATCH_ROWS, execute, execute_in_transaction, fetch, serialize
 from ..runs.models import Message, TaskLog
 from .gates import COUNT_LEASED, COUNT_STARTS, GateFacts, free_capacity, open_condition
 
@@ -204,7 +204,8 @@ def claim_unlimited(queue: str, worker: str, now: int, count: int) -> Claim:
         return Claim([])
     names = sorted({candidate.name for candidate in found})
     statement = CLAIMS_SQL["claim_plain"]
-    return Claim(mark_claimed(statement, queue=queue, worker=worker, now=now, count=count, names=names))
+    values = {"queue": queue, "worker": worker, "now": now, "count": count, "names": names}
+    return Claim(execute_in_transaction(lambda: mark_claimed(statement, **values), is_one_statement=True))
 
 
 def _claim_and_load(queue: str, worker: str, now: int, count: int) -> Claim:

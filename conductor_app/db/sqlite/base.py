@@ -3,35 +3,74 @@
 SQLite lets one transaction write at a time. The others wait in its busy handler, which sleeps longer and longer and has
 no order: with 20 writers, single ones wait for seconds. The order here only decides who waits: SQLite's lock is still
 what keeps transactions apart, so that a program that knows no order does no harm.
+
+Threads whose work can share a transaction are a group: while one thread commits, the others wait, and the first of them
+executes the work of all in one transaction, with one commit. Each has a savepoint, so none affects another.
 """
 
 import os
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from functools import cache, partial
 from threading import Lock
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from django.db import OperationalError
+from django.db import OperationalError, transaction
 from django.db.backends.sqlite3 import base
 
+Result = TypeVar("Result")
 POLL_SECONDS = 0.001
+MAX_GROUP = 32
+"""The maximum number of threads that share a transaction."""
+MAX_GROUP_SECONDS = 0.05
+"""The time after which a transaction takes no more work."""
+
+
+class SharedWork(Generic[Result]):
+    """The work of one thread in a transaction, which another thread may execute.
+
+    `leads`: its thread executes the work of the group. `result` or `error` is the outcome. `hooks`: what Django calls
+    after the commit.
+    """
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        self.leads = False
+        self.result: Result | None = None
+        self.error: BaseException | None = None
+        self.hooks: Sequence[tuple[Any, Callable[[], object], bool]] = ()
+        # Decisions authorize and log in the context of the request.
+        self._work, self._context = work, copy_context()
+        self._wakes = Lock()
+        self._wakes.acquire()
+
+    def execute(self) -> None:
+        self.result = self._context.run(self._work)
+
+    def wait(self, seconds: float = -1) -> bool:
+        """Wait until the thread is woken. Returns False after this time."""
+        return self._wakes.acquire(timeout=seconds)
+
+    def wake(self) -> None:
+        self._wakes.release()
 
 
 class WriterQueue:
     """The writers of this process to one database. Each waits until those before it have ended their transactions.
 
-    `waiting`: the writers whose turn comes, the first one first.
+    `waiting`: the writers whose turn comes, the first one first. `sharing`: the work that the first of them takes into
+    its transaction if it leads a group.
     """
 
     def __init__(self, database: str) -> None:
         self._lock = Lock()
-        self._is_taken = False
+        self.is_taken = self._has_leader = False
         self.waiting: deque[Lock] = deque()
+        self.sharing: deque[SharedWork[Any]] = deque()
         # A database in memory belongs to one process.
         is_file = database != ":memory:" and "mode=memory" not in database
         self._file = os.open(f"{database}-queue", os.O_RDWR | os.O_CREAT, 0o600) if is_file else None
@@ -39,8 +78,8 @@ class WriterQueue:
     def acquire(self, seconds: float) -> bool:
         """Wait for a turn. Returns False if it has not come within this time."""
         with self._lock:
-            if not self._is_taken:
-                self._is_taken = True
+            if not self.is_taken:
+                self.is_taken = True
                 return True
             turn = Lock()
             turn.acquire()
@@ -60,7 +99,42 @@ class WriterQueue:
             if self.waiting:
                 self.waiting.popleft().release()
             else:
-                self._is_taken = False
+                self.is_taken = False
+
+    def join(self, member: SharedWork[Any], seconds: float) -> None:
+        """Wait until the member leads the next group, or another member has executed its work.
+
+        Raises:
+            OperationalError: when neither happens within this time.
+        """
+        with self._lock:
+            if not self._has_leader:
+                self._has_leader = member.leads = True
+                return
+            self.sharing.append(member)
+        if member.wait(seconds):
+            return
+        with self._lock:
+            if member in self.sharing:
+                self.sharing.remove(member)
+                raise OperationalError("database is locked")
+        member.wait()
+
+    def take(self) -> SharedWork[Any] | None:
+        """Remove and return the member that has waited longest."""
+        with self._lock:
+            return self.sharing.popleft() if self.sharing else None
+
+    def end_group(self) -> None:
+        """Let the member that has waited longest lead the next group, which begins when its turn comes."""
+        successor = None
+        with self._lock:
+            if self.sharing:
+                successor = self.sharing.popleft()
+            self._has_leader = successor is not None
+        if successor is not None:
+            successor.leads = True
+            successor.wake()
 
     @contextmanager
     def next_of_processes(self, seconds: float) -> Iterator[None]:
@@ -130,6 +204,75 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if queue := self.turn:
             self.turn = None
             queue.release()
+
+    def share_transaction(self, work: Callable[[], Result], is_one_statement: bool) -> Result:
+        """Execute work in a transaction that others may share, and return its result. Its thread runs the hooks.
+
+        `is_one_statement`: without other writers, the work needs no transaction.
+
+        Raises:
+            OperationalError: when the transaction of the group fails. Other exceptions are those of the work.
+        """
+        queue, member = queue_of(self.settings_dict["NAME"]), SharedWork(work)
+        if is_one_statement and not queue.is_taken:
+            return work()
+        queue.join(member, self.settings_dict["OPTIONS"]["timeout"])
+        if member.leads:
+            self._lead(queue, member)
+        try:
+            if member.error is not None:
+                raise member.error
+        finally:
+            # The error has a traceback with this frame.
+            member.error = None
+        for _, hook, is_robust in member.hooks:
+            transaction.on_commit(hook, self.alias, is_robust)
+        return member.result  # type: ignore[return-value]
+
+    def _lead(self, queue: WriterQueue, leader: SharedWork[Any]) -> None:
+        """Execute the work of a group. The leader comes first, so an error of its work concerns no other."""
+        members: list[SharedWork[Any]] = []
+        is_over, failure = False, None
+        try:
+            with transaction.atomic(self.alias):
+                leader.execute()
+                self._take_hooks(leader)
+                ends_at = monotonic() + MAX_GROUP_SECONDS
+                while len(members) < MAX_GROUP - 1 and monotonic() < ends_at and (member := queue.take()) is not None:
+                    members.append(member)
+                    self._execute_in_savepoint(member)
+                # The next leader waits for its turn while this one commits.
+                queue.end_group()
+                is_over = True
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            if not is_over:
+                queue.end_group()
+            for member in members:
+                if failure is not None:
+                    member.error = OperationalError("The transaction that this one shared has failed.")
+                    member.error.__cause__ = failure
+                member.wake()
+            failure = None
+
+    def _execute_in_savepoint(self, member: SharedWork[Any]) -> None:
+        try:
+            with transaction.atomic(self.alias):
+                member.execute()
+        except Exception as error:
+            if self.needs_rollback:
+                # SQLite has undone the whole transaction, such as when the disk is full.
+                raise OperationalError("The transaction has failed.") from error
+            member.error = error
+        else:
+            self._take_hooks(member)
+
+    def _take_hooks(self, member: SharedWork[Any]) -> None:
+        """Let the thread of the member call what its work has registered for the time after the commit."""
+        hooks: Any = self.run_on_commit
+        member.hooks, self.run_on_commit = hooks, []
 
     def create_cursor(self, name: str | None = None) -> "QueuedCursor":
         """Return a cursor whose writes outside of transactions wait for their turn, too."""

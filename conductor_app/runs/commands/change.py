@@ -45,7 +45,7 @@ from ...core.errors import (
 )
 from ...core.snapshot import Run
 from ...core.states import ATTEMPT, RUN
-from ...db.statements import is_in_transaction, supports_commit_in_batch
+from ...db.statements import execute_in_transaction, is_in_transaction, supports_commit_in_batch
 from ...db.transient_errors import FaultTolerance, is_database_error, is_transient
 from ...payloads.commands import new_placement
 from ...payloads.store import PayloadsTooLarge
@@ -315,31 +315,34 @@ class ChangeLoop(TransactionLoop):
         self.stale_attempts = 0
 
     def run_transaction(self, saves_partially: bool) -> Decision:
-        request, is_outermost = self.request, not is_in_transaction()
-        with transaction.atomic():
-            now = clock.now()
-            before = loading.load_for_update(request.run_id, request.attempts)
-            _require_revision(before, request.expected_revision)
-            if request.authorize is not None:
-                request.authorize(before)
-            decision = decide_from_rows(before, request.command, self.data, now, saves_partially)
-            if decision.data_requests and not decision.effects:
-                return decision
-            batch = new_batch(self.data, ends_transaction=is_outermost)
-            if not self._consume_message(decision, batch):
-                # Another process has delivered the message.
-                return Decision((), before)
-            if request.within_transaction is not None:
-                request.within_transaction(now)
-            if request.write_logs is not None:
-                request.write_logs(before, self.data, now)
-            if request.final_query is not None:
-                query = request.final_query(before, now)
-                if query is not None and is_outermost and not decision.data_requests:
-                    batch.final_queries.append(query)
-            fault_points.reach("before-commit")
-            self._save(before, decision, now, batch)
+        is_outermost = not is_in_transaction()
+        return execute_in_transaction(lambda: self._decide_and_save(saves_partially, is_outermost))
+
+    def _decide_and_save(self, saves_partially: bool, is_outermost: bool) -> Decision:
+        request = self.request
+        now = clock.now()
+        before = loading.load_for_update(request.run_id, request.attempts)
+        _require_revision(before, request.expected_revision)
+        if request.authorize is not None:
+            request.authorize(before)
+        decision = decide_from_rows(before, request.command, self.data, now, saves_partially)
+        if decision.data_requests and not decision.effects:
             return decision
+        batch = new_batch(self.data, ends_transaction=is_outermost)
+        if not self._consume_message(decision, batch):
+            # Another process has delivered the message.
+            return Decision((), before)
+        if request.within_transaction is not None:
+            request.within_transaction(now)
+        if request.write_logs is not None:
+            request.write_logs(before, self.data, now)
+        if request.final_query is not None:
+            query = request.final_query(before, now)
+            if query is not None and is_outermost and not decision.data_requests:
+                batch.final_queries.append(query)
+        fault_points.reach("before-commit")
+        self._save(before, decision, now, batch)
+        return decision
 
     def _consume_message(self, decision: Decision, batch: StatementBatch) -> bool:
         """Delete the message that causes the command. Return False if another process has handled it.

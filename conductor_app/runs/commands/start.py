@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db import transaction
-
 from ...access import audit
 from ...access import quotas as quota_checks
 from ...access.authentication import current_actor, current_user_id
@@ -22,7 +20,7 @@ from ...core.schemas import schema_question
 from ...core.snapshot import Run
 from ...core.states import RUN, RUNNING
 from ...db.fields import dumps
-from ...db.statements import is_in_transaction
+from ...db.statements import execute_in_transaction, is_in_transaction
 from ...definitions import resolved_definitions
 from ...definitions.schemas import check_against_schema
 from ...payloads import commands as payload_storage
@@ -162,16 +160,18 @@ class StartLoop(TransactionLoop):
         return GroupedChange(run.id, "", no_command, self.actor, "", new_run=run, origin=self._origin())
 
     def run_transaction(self, saves_partially: bool) -> Decision:
-        run, is_outermost = self.new_run, not is_in_transaction()
-        with transaction.atomic():
-            now = clock.now()
-            # A run that starts later is counted by its limit when its time has come.
-            run = run if run.begins_later(now) else _apply_rate_limit(run)
-            decision = decide_from_rows(run, no_command, self.data, now, saves_partially)
-            if not decision.data_requests or decision.effects:
-                fault_points.reach("before-commit")
-                self._save(run, decision, now, new_batch(self.data, ends_transaction=is_outermost))
-            return decision
+        is_outermost = not is_in_transaction()
+        return execute_in_transaction(lambda: self._decide_and_save(saves_partially, is_outermost))
+
+    def _decide_and_save(self, saves_partially: bool, is_outermost: bool) -> Decision:
+        run, now = self.new_run, clock.now()
+        # A run that starts later is counted by its limit when its time has come.
+        run = run if run.begins_later(now) else _apply_rate_limit(run)
+        decision = decide_from_rows(run, no_command, self.data, now, saves_partially)
+        if not decision.data_requests or decision.effects:
+            fault_points.reach("before-commit")
+            self._save(run, decision, now, new_batch(self.data, ends_transaction=is_outermost))
+        return decision
 
     def _save(self, run: Run, decision: Decision, now: int, batch: StatementBatch) -> None:
         if self.within_transaction is not None:
