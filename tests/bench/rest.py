@@ -1,6 +1,7 @@
 """Resources of a server without load: the time of its second start, CPU time, and memory.
 
-`serve` on SQLite counts as a whole, and so does a cluster with PostgreSQL and Redis.
+`python -m tests.bench.rest` measures a cluster with PostgreSQL and Redis, and `serve` on SQLite. REST_SECONDS (60) is
+the duration of the measurement.
 """
 
 import http.client
@@ -17,7 +18,7 @@ from pathlib import Path
 from tests.free_port import free_port
 
 from .processes import cpu_seconds, process_tree, pss_mb
-from .servers import ROOT, Server
+from .servers import ROOT, postgresql_server
 
 SECONDS = int(os.environ.get("REST_SECONDS", "60"))
 """The duration of the measurement of the CPU time."""
@@ -36,9 +37,10 @@ def measure_processes(name: str, roots: Sequence[int]) -> str:
     )
 
 
-def measure_cluster(server: Server) -> str:
-    """Return the resources of a running cluster, with its database and its cache."""
-    return measure_processes("Cluster", [process.pid for process in server.processes.values()] + server.services)
+def measure_cluster() -> str:
+    """Return the resources of a cluster."""
+    with postgresql_server(web_workers=2) as server:
+        return measure_processes("Cluster", list(server.parts.values()))
 
 
 def measure_embedded() -> list[str]:
@@ -74,3 +76,7 @@ def _start(folder: Path) -> tuple[subprocess.Popen, float]:
 def _stop(process: subprocess.Popen) -> None:
     process.send_signal(signal.SIGTERM)
     process.wait(10)
+
+
+if __name__ == "__main__":
+    print(measure_cluster(), *measure_embedded(), sep="\n")

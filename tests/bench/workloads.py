@@ -2,6 +2,9 @@
 
 from typing import Any
 
+SDK_DEFINITION = "bench_sdk"
+"""The chain of the workers of the Python SDK."""
+
 
 def simple(ref: str, name: str = "", **inputs: Any) -> dict[str, Any]:
     """Return a SIMPLE task."""
@@ -63,22 +66,6 @@ def branches(count: int, task: str = "bench_branch") -> dict[str, Any]:
     }
 
 
-def loop(count: int) -> dict[str, Any]:
-    """Return a workflow that loops over one task."""
-    body = simple("bench_turn", turn="${again.output.iteration}")
-    return workflow(
-        f"bench_loop_{count}",
-        {
-            "name": "again",
-            "taskReferenceName": "again",
-            "type": "DO_WHILE",
-            "loopOver": [body],
-            "inputParameters": {"most": count},
-            "loopCondition": "$.again['iteration'] < $.most",
-        },
-    )
-
-
 def choices(count: int) -> dict[str, Any]:
     """Return a workflow whose loop evaluates a script, chooses a case by its result, and has a task in each case."""
     script = {
@@ -132,9 +119,3 @@ def nested_twice() -> list[dict[str, Any]]:
         workflow("bench_middle", sub_workflow("grandchild", "bench_grandchild")),
         workflow("bench_outer", sub_workflow("middle", "bench_middle")),
     ]
-
-
-def nested() -> list[dict[str, Any]]:
-    """Return the definitions of a child and of its parent."""
-    child = workflow("bench_child", simple("bench_inner"))
-    return [child, workflow("bench_parent", sub_workflow("child", "bench_child"))]

@@ -18,7 +18,7 @@ from django.contrib.auth.models import Group, User
 from conductor_app.alerts.commands import create_target, save_alert, save_view
 from conductor_app.bulk import commands as bulk_commands
 from conductor_app.bulk.commands import BulkRequest
-from tests.bench.groups import new_id
+from tests.bench.standalone import new_id
 from tests.hostile.accounts import Accounts, hawk_header
 from tests.hostile.endpoints import PAGES, PARAMETER, Endpoint
 

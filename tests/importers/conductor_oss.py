@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.bench.peers.systems import NotAvailable, find_java, jar_path
+from tests.bench.conductor_oss import find_java, jar_path
+from tests.bench.servers import NotAvailable
 from tests.faults.backends import wait_until
 from tests.faults.processes import Member
 from tests.free_port import free_port

@@ -1,4 +1,4 @@
-"""The servers that are compared: this one and conductor-oss, each with a PostgreSQL server of its own."""
+"""The server conductor-oss, with a PostgreSQL server of its own."""
 
 import os
 import re
@@ -7,82 +7,24 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.bench.client import Client
-from tests.bench.processes import cpu_seconds, pss_mb
-from tests.bench.servers import Installation, start_server
-from tests.faults.backends import Redis, wait_until
+from tests.faults.backends import wait_until
 from tests.faults.processes import Member
 from tests.free_port import free_port
 
-from .database import SETTINGS, Database, start_database
+from .client import Client
+from .database import Database, start_database
+from .servers import NotAvailable, Server
 
-THIS, BASE, CONDUCTOR_OSS = "this server", "this server, base", "conductor-oss"
-"""The servers. The base is this server of another checkout: the state before a change."""
-ARTIFACT = "org.conductoross:conductor-server:3.32.1:jar:boot"
+CONDUCTOR_OSS = "conductor-oss"
+ARTIFACT = "org.conductoross:conductor-server:3.32.3:jar:boot"
 LEAST_JAVA = 21
 HEAP, START_SECONDS = "2g", 600
 
 
-class NotAvailable(Exception):
-    """A program cannot run on this machine. The message says what is missing."""
-
-
-@dataclass
-class System:
-    """A running server and its processes."""
-
-    name: str
-    url: str
-    token: str
-    database: Database
-    parts: dict[str, int] = field(default_factory=dict)
-    """The process of each part, with descendants: web, worker, beat, Redis, PostgreSQL; or JVM, PostgreSQL."""
-
-    def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU time of each part so far."""
-        return {name: cpu_seconds(pid) for name, pid in self.parts.items()}
-
-    def pss_mb(self) -> dict[str, float]:
-        """Return the memory of each part."""
-        return {name: pss_mb(pid) for name, pid in self.parts.items()}
-
-
 @contextmanager
-def start_this_server(folder: Path, web_workers: int, base: Path | None = None) -> Iterator[System]:
-    """Start the cluster profile, of this checkout or of a base. Its callers have a token.
-
-    Raises:
-        NotAvailable: the base has no environment.
-    """
-    folder.mkdir()
-    log = folder / "server.log"
-    installed = Installation(log=log) if base is None else Installation(base, str(base / ".venv/bin/python"), log)
-    if not os.access(installed.python, os.X_OK):
-        raise NotAvailable(f"There is no {installed.python}. Run `make .venv/for-run` in {base}.")
-    with ExitStack() as stack:
-        database = stack.enter_context(start_database(folder))
-        redis = Redis(folder, folder / "redis.log")
-        stack.callback(redis.member.terminate)
-        redis.start()
-        environment = {
-            "DJANGO_SETTINGS_MODULE": "conductor_app.settings.cluster",
-            "DATABASE_URL": database.url,
-            "REDIS_URL": redis.address(),
-            "SECRET_KEY": "bench" * 10,
-            "HTTPS": "0",
-            "ALLOWED_HOSTS": "127.0.0.1",
-        }
-        server = stack.enter_context(start_server(environment, web_workers, database.url, True, installed))
-        parts = {name: process.pid for name, process in server.processes.items()}
-        parts |= {"Redis": redis.member.pid, "PostgreSQL": database.pid}
-        yield System(BASE if base else THIS, server.url, server.token, database, parts)
-
-
-@contextmanager
-def start_conductor_oss(folder: Path) -> Iterator[System]:
+def start_conductor_oss(folder: Path) -> Iterator[Server]:
     """Start conductor-oss with PostgreSQL for persistence, queues, index and locks.
 
     Raises:
@@ -106,7 +48,8 @@ def start_conductor_oss(folder: Path) -> Iterator[System]:
             raise NotAvailable(f"{error} {_end_of(log)}") from None
         if not member.is_alive:
             raise NotAvailable(f"conductor-oss ended during its start: {_end_of(log)}")
-        yield System(CONDUCTOR_OSS, url, "", database, {"JVM": member.pid, "PostgreSQL": database.pid})
+        parts = {"JVM": member.pid, "PostgreSQL": database.pid}
+        yield Server(CONDUCTOR_OSS, url, parts=parts, database=database)
 
 
 def conductor_oss_settings(database: Database, port: int) -> dict[str, object]:
@@ -200,7 +143,3 @@ def jar_path() -> Path:
     group, name, version, _, classifier = ARTIFACT.split(":")
     folder = Path.home() / ".m2" / "repository" / group.replace(".", "/") / name / version
     return folder / f"{name}-{version}-{classifier}.jar"
-
-
-def describe_settings() -> str:
-    return ", ".join(f"{name}={value}" for name, value in SETTINGS.items() if value)

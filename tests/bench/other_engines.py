@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.bench.processes import cpu_seconds
-from tests.bench.servers import ROOT
 from tests.faults.backends import Redis, wait_until
 from tests.faults.processes import Member
 from tests.free_port import free_port
 
 from .database import start_database
-from .systems import NotAvailable
+from .processes import cpu_seconds
+from .servers import ROOT, NotAvailable
 
 PROGRAMS = Path(__file__).parent / "engines"
 ENVIRONMENT = ROOT / ".venv" / "peers"

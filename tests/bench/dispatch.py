@@ -1,13 +1,12 @@
-"""Time from the start of a run until a waiting long poll receives its task, alone or beside idle long polls.
+"""Time from the start of a run until a waiting long poll receives its task, beside other long polls.
 
-`python -m tests.bench.peers.dispatch` with a `Dispatch` as JSON on standard input.
+`python -m tests.bench.dispatch` with a `Dispatch` as JSON on standard input.
 """
 
 import json
-import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import orjson
 
@@ -28,7 +27,10 @@ class Dispatch:
     definition: str
     task: str
     idle: int = 0
+    is_shared: bool = False
+    """The idle long polls wait for the same queue. Otherwise, they wait for others, which stay empty."""
     samples: int = 200
+    """The number of starts, at most. With 0, the long polls only wait."""
     seconds: float = 10.0
 
 
@@ -44,7 +46,7 @@ class Prober:
     def run(self) -> list[float]:
         run_scripts(
             self.dispatch.url,
-            [self.start(), self.receive(), *(self.wait_in_vain(number) for number in range(self.dispatch.idle))],
+            [self.start(), self.receive("receiver"), *(self.wait(number) for number in range(self.dispatch.idle))],
             lambda: self.has_ended,
         )
         return self.latencies
@@ -53,6 +55,8 @@ class Prober:
         request = self.requests.post(f"/workflow/{self.dispatch.definition}", orjson.dumps({"order": 1}))
         # The long polls must have arrived, and the ones of earlier measurements must have ended.
         yield from _pause(ARRIVAL_SECONDS)
+        if not self.dispatch.samples:
+            yield from _pause(self.dispatch.seconds)
         ends_at = time.perf_counter() + self.dispatch.seconds
         while len(self.latencies) < self.dispatch.samples and time.perf_counter() < ends_at:
             yield from _pause(PAUSE_SECONDS)
@@ -62,8 +66,8 @@ class Prober:
                 yield None
         self.has_ended = True
 
-    def receive(self) -> Script:
-        poll = self._poll(self.dispatch.task, "receiver")
+    def receive(self, worker: str) -> Script:
+        poll = self._poll(self.dispatch.task, worker)
         while not self.has_ended:
             reply = yield poll
             ids = dict(IDS.findall(reply.body))
@@ -73,7 +77,10 @@ class Prober:
                 yield self.requests.post("/tasks", names + b'"status":"COMPLETED","outputData":{}}')
                 self.is_waiting = False
 
-    def wait_in_vain(self, number: int) -> Script:
+    def wait(self, number: int) -> Script:
+        """Repeat a long poll of a queue that stays empty, or of the queue of the task."""
+        if self.dispatch.is_shared:
+            yield from self.receive(f"receiver-{number}")
         poll = self._poll(f"bench_never_{number % IDLE_QUEUES}", f"idle-{number}")
         while not self.has_ended:
             yield poll
@@ -86,17 +93,6 @@ def _pause(seconds: float) -> Script:
     ends_at = time.perf_counter() + seconds
     while time.perf_counter() < ends_at:
         yield None
-
-
-def measure_dispatch(dispatch: Dispatch) -> list[float]:
-    """Return the latencies in milliseconds, measured by a process of its own."""
-    command = [sys.executable, "-m", "tests.bench.peers.dispatch"]
-    process = subprocess.run(
-        command, input=json.dumps(asdict(dispatch)), capture_output=True, text=True, check=False, start_new_session=True
-    )
-    if process.returncode:
-        raise RuntimeError(f"The measurement failed: {process.stderr[-2000:]}")
-    return json.loads(process.stdout)
 
 
 def main() -> None:

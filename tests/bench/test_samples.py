@@ -2,28 +2,31 @@
 
 import pytest
 
+from .comparison import BASE, CONDUCTOR_OSS, THIS
 from .connections import join_chunks
+from .database import COUNTERS
 from .report import render, write_page
 from .samples import Sample, Span, format_ratio, percentile
-from .systems import BASE, CONDUCTOR_OSS, THIS
 
 FACTS = {
     "date": "2026-01-01 00:00 UTC", "commit": "abc", "machine": "2 cores", "python": "3.11", "postgresql": "defaults",
-    "rounds": 2, "web_workers": 2, "seconds": 8.0, "warm_up": 60.0, "workers": {THIS: 16}, "base": "",
+    "web_workers": [2], "seconds": 8.0, "warm_up": 60.0, "connections": 16, "base": "", "conductor_oss": "",
+    "servers": [],
 }  # fmt: skip
 
 
-def sample(system: str, number: int, rate: float, workload: str = "chain", **values) -> Sample:
+def sample(server: str, number: int, rate: float, workload: str = "chain", **values) -> Sample:
     cpu = {"web": 2.0, "Redis": 0.5, "PostgreSQL": 1.0}
-    changes = dict.fromkeys(("inserted", "updated", "updated_hot", "deleted"), 100)
+    counts = dict.fromkeys((*COUNTERS, "wal_bytes", "page_image_bytes", "index_entries"), 1000.0)
     return Sample(
-        workload, system, number, rate, 1000, 10.0, cpu=cpu, peak_mb={"server": 300.0, "database": 100.0},
-        latency_ms=[4.0, 9.0], rows=changes, **values,
+        workload, server, number, rate, 1000, 10.0, cpu=cpu, peak_mb={"server": 300.0, "database": 100.0},
+        latency_ms=[4.0, 9.0, 12.0], counts=counts, **values,
     )  # fmt: skip
 
 
 def results(*samples: Sample, **values) -> dict:
-    empty = {"facts": FACTS, "limits": [], "engines": {}, "missing": {}}
+    facts = FACTS | {"servers": list(dict.fromkeys(each.server for each in samples))}
+    empty = {"facts": facts, "limits": [], "engines": {}, "missing": {}}
     return empty | {"samples": [vars(each) for each in samples]} | values
 
 

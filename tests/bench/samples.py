@@ -12,10 +12,10 @@ class Sample:
     """One measurement of a workload on one server in one round."""
 
     workload: str
-    system: str
+    server: str
     round: int
     rate: float
-    """Tasks per second; starts per second for `starts`; 1,000 / median latency in ms for the dispatch of one task."""
+    """Tasks per second; starts per second for starts; 1,000 / median latency in ms for the dispatch of one task."""
     tasks: int
     seconds: float
     is_complete: bool = True
@@ -25,14 +25,11 @@ class Sample:
     peak_mb: dict[str, float] = field(default_factory=dict)
     """Highest memory (PSS) of the processes of the server, and of the database."""
     latency_ms: list[float] = field(default_factory=list)
-    """50th and 99th percentile of reports, or of dispatches."""
-    wal_bytes: float = 0.0
-    page_image_bytes: float = 0.0
-    index_entries: float | None = None
-    rows: dict[str, int] = field(default_factory=dict)
-    """Rows inserted, updated, updated without a change of indexes (HOT) and deleted."""
-    errors: int = 0
-    first_error: str = ""
+    """50th and 99th percentile and the highest value, of reports, of starts without workers, or of dispatches."""
+    counts: dict[str, float] = field(default_factory=dict)
+    """What the database executed and wrote: the counters of `tests.bench.database`."""
+    errors: dict[str, int] = field(default_factory=dict)
+    """The number of failed requests by request and status."""
 
     @property
     def server_cpu(self) -> float:
@@ -42,10 +39,15 @@ class Sample:
     def database_cpu(self) -> float:
         return self.cpu.get("PostgreSQL", 0.0)
 
-    def cpu_ms_per_task(self) -> tuple[float, float]:
-        """Return CPU milliseconds per task (or seconds per 1,000 tasks) of the server and of the database."""
-        tasks = max(self.tasks, 1)
-        return 1000 * self.server_cpu / tasks, 1000 * self.database_cpu / tasks
+    @property
+    def cpu_ms_per_task(self) -> float:
+        """CPU milliseconds per task (or seconds per 1,000 tasks) of the server and its database."""
+        return 1000 * (self.server_cpu + self.database_cpu) / max(self.tasks, 1)
+
+    @property
+    def database_cpu_ms_per_task(self) -> float:
+        """The part of `cpu_ms_per_task` that the database used."""
+        return 1000 * self.database_cpu / max(self.tasks, 1)
 
 
 @dataclass
@@ -83,3 +85,8 @@ def percentile(values: list[float], share: float) -> float:
     """Return the smallest value that at least this share of the values do not exceed; 0 without values."""
     ordered = sorted(values)
     return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else 0.0
+
+
+def summarize(values: list[float]) -> list[float]:
+    """Return the 50th and 99th percentile and the highest value; zeros without values."""
+    return [percentile(values, share) for share in (0.5, 0.99, 1.0)]

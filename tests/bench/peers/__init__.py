@@ -1,1 +1,0 @@
-"""Comparison of this server with other engines: `make bench PEERS=1`."""
