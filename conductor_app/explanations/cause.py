@@ -22,11 +22,12 @@ from ..runs.queries.messages import WaitingMessage, undelivered_to
 from ..runs.queries.recent import last_transition
 from ..tasks.gates import BREAKPOINT, GateFacts, stop_facts
 from ..tasks.queries.gate_sentences import GATE_TEXTS
-from ..tasks.queries.queues import describe_wait, interest_sort_key
+from ..tasks.queries.wait_reasons import interest_sort_key, persons_of, wait_reason
 from ..tasks.queries.waiting import (
     GateVerdict,
+    load_wait_facts,
+    verdicts_of,
     verdicts_on,
-    verdicts_on_attempts,
 )
 from ..utils import clock
 from ..utils.formatting import format_duration, format_elapsed, format_timestamp
@@ -97,12 +98,12 @@ def _running_cause(run: Run, now: int, shown: str = "") -> Cause:
     others_open = ngettext(" · %(count)s more active task", " · %(count)s more active tasks", others)
     more = others_open % {"count": others} if others else ""
     other = next((each for each in attempts if shown and str(each.task) == shown), first)
-    verdicts_by_id = verdicts_on_attempts([first] if other is first else [first, other], now)
-    verdicts = tuple(verdicts_by_id[first.pk])
-    sentence = describe_wait(
-        first, attempts_allowed(parsed_definition(run.resolved_definition_id), first.task), verdicts, now
-    )
-    whole = (_("Waiting: %(what)s") if is_waiting else _("Running: %(what)s")) % {"what": sentence + more}
+    facts = load_wait_facts([first] if other is first else [first, other], now)
+    tries = attempts_allowed(parsed_definition(run.resolved_definition_id), first.task)
+    person = persons_of([first], now).get(first.pk, "")
+    reason = wait_reason(first, facts.get(first.pk), now, tries=tries, person=person)
+    verdicts = tuple(verdicts_of(first, facts.get(first.pk), now))
+    whole = (_("Waiting: %(what)s") if is_waiting else _("Running: %(what)s")) % {"what": reason.sentence + more}
     return Cause(
         whole,
         str(first.task),
@@ -112,7 +113,7 @@ def _running_cause(run: Run, now: int, shown: str = "") -> Cause:
         is_waiting,
         attempts=tuple(attempts),
         shown_attempt_id=other.pk,
-        shown_verdicts=tuple(verdicts_by_id[other.pk]),
+        shown_verdicts=verdicts if other is first else tuple(verdicts_of(other, facts.get(other.pk), now)),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..access.visibility import visible
 from ..core.breakpoints import (
     Breakpoint,
     breakpoints_of,
@@ -22,6 +23,8 @@ from ..tasks.queries.gate_sentences import GATE_TEXTS
 from ..tasks.queries.tasks import find_task
 
 PAYLOADS = ("input", "output", "variables")
+MAX_DEBUGGED_RUNS = 200
+"""The newest open runs with breakpoints among which those are searched that stand at one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,24 @@ def stops_of_run(run: Run, now: int) -> list[StopDetails]:
     attempts = Attempt.objects.filter(pk__in=list(stops)).select_related("task")
     found = [_stop_details(attempt, stops[attempt.pk], now) for attempt in attempts]
     return sorted(found, key=lambda stop: (stop.since, stop.task))
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedRun:
+    """A run at a breakpoint: the task of its first stop, who set the breakpoint, and when the run continues."""
+
+    run: Run
+    task: str
+    by: str
+    until: int
+
+
+def stopped_runs(limit: int) -> list[StoppedRun]:
+    """Return the newest open runs that stand at a breakpoint and that the actor may see. Runs one query."""
+    rows = Run.objects.defer_payloads().open().filter(debug__isnull=False).defer("input", "output", "variables")
+    found = visible(rows).order_by("-id")[:MAX_DEBUGGED_RUNS]
+    stops = [(run, next(iter(stops_of(run.debug or {}).values()), None)) for run in found]
+    return [StoppedRun(run, stop["task"], stop["by"], stop["until"]) for run, stop in stops if stop][:limit]
 
 
 def _stop_details(attempt: Attempt, stop: Mapping[str, Any], now: int) -> StopDetails:

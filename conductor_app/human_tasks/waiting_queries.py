@@ -4,11 +4,12 @@ A decision is a field with two values on which the way of the run depends, shown
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Case, F, QuerySet, When
+from django.utils.translation import gettext as _
 
 from ..access.authentication import current_actor
 from ..access.models import AuditEntry
@@ -219,9 +220,7 @@ class HumanTaskInbox:
 
 def human_task_inbox(now: int) -> HumanTaskInbox:
     """Return the open human tasks. Runs one query."""
-    small_input = When(input_size__lte=MAX_READ_SIZE, then=F("input"))
-    small = {"small_input": Case(small_input, output_field=DocumentField(null=True))}
-    rows = waiting_attempts().select_related("task__persons").annotate(**small)
+    rows = _with_persons(waiting_attempts())
     found = list(rows[: LIMIT + 1])
     task_views = [_listed_view(each, now) for each in found[:LIMIT]]
     task_views.sort(
@@ -231,6 +230,13 @@ def human_task_inbox(now: int) -> HumanTaskInbox:
         )
     )
     return HumanTaskInbox(task_views, len(found) > LIMIT)
+
+
+def _with_persons(attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:
+    """Load attempts with the assignments of their tasks and with their small inputs."""
+    small_input = When(input_size__lte=MAX_READ_SIZE, then=F("input"))
+    small = {"small_input": Case(small_input, output_field=DocumentField(null=True))}
+    return attempts.select_related("task__persons").annotate(**small)
 
 
 def _listed_view(attempt: Any, now: int) -> HumanTaskView:
@@ -252,6 +258,27 @@ def human_task_view(attempt: Attempt, input: Mapping, saved: HumanTask | None, n
     return HumanTaskView(
         attempt, question, assignment, saved.claimed_by, saved.claimed_at, saved.is_claimer_external, assignees
     )
+
+
+def assignee_text(task_view: HumanTaskView) -> str:
+    """Return the assignee of a task as text."""
+    to = task_view.assignment.assignee
+    if task_view.claimed_by:
+        return _("claimed by %(who)s") % {"who": task_view.claimed_by}
+    if to is None:
+        return _("anyone")
+    return _("group %(who)s") % {"who": to.who} if to.is_group else to.who
+
+
+def persons_waited_for(attempts: Sequence[Attempt], now: int) -> dict[str, str]:
+    """Return for whom open human tasks wait, by attempt id. Runs one query."""
+    rows = Attempt.objects.filter(pk__in=[each.pk for each in attempts]).defer_payloads()
+    found = _with_persons(rows.select_related("task").defer("input", "output", "task__step_state"))
+    views = [_listed_view(each, now) for each in found]
+    return {
+        view.attempt.pk: assignee_text(view) if view.claimed_by else _("for %(who)s") % {"who": assignee_text(view)}
+        for view in views
+    }
 
 
 def count_overdue(now: int) -> int:

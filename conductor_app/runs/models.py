@@ -147,6 +147,7 @@ class Run(models.Model):
             models.Index(name="run_by_end", fields=["ended_at", "status"], condition=Q(ended_at__isnull=False)),
             models.Index(name="run_by_schedule", fields=["schedule"], condition=status_in(RUN.open) & ~Q(schedule="")),
             models.Index(name="run_of_schedule", fields=["schedule", "-created_at"], condition=~Q(schedule="")),
+            models.Index(name="run_with_breakpoints", fields=["-id"], condition=Q(debug__isnull=False)),
             models.Index(name="run_to_wake", fields=["wake_at"], condition=status_in(RUN.open)),
             models.Index(
                 name="run_by_limit",

@@ -38,6 +38,7 @@ from ..definitions.models import SchemaDefinition, TaskDefinition, WorkflowDefin
 from ..definitions.simulation.commands import require_passing_cases
 from ..events.models import EventHandler, Webhook
 from ..human_tasks.models import FormTemplate
+from ..human_tasks.waiting_queries import persons_waited_for
 from ..processes import job_trigger, message_handlers
 from ..processes.periodic_jobs import sync_periodic_jobs
 from ..runs.commands.change import on_decision
@@ -47,6 +48,7 @@ from ..system_tasks import network_guard, registry
 from ..taskcluster import wiring as taskcluster
 from ..taskcluster.auth.commands import ensure_first_access
 from ..taskcluster.models import ScopeRole
+from ..tasks.queries.wait_reasons import PERSONS
 from ..tasks.throughput import record_decision
 from ..telemetry import log_context as spans
 
@@ -87,6 +89,7 @@ def connect() -> None:
     registry.register_workers(SYSTEM_TASKS, load_system_workers)
     network_guard.register_self_test(require_effective_guard)
     register_save_check(require_passing_cases)
+    PERSONS.value = persons_waited_for
     taskcluster.connect()
     ai.connect()
     if not registry.slow_queues():

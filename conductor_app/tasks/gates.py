@@ -152,6 +152,8 @@ GATES: tuple[Gate, ...] = (
     Gate("rate", lambda f: _remaining(f.starts, f.rate_count if f.rate_seconds > 0 else 0), usage=COUNT_STARTS),
 )
 BREAKPOINT, BUDGET = GATES[1:3]
+DELAYING_GATES = GATES[:3]
+"""The gates that keep an attempt from being due."""
 CONCURRENCY, RATE = GATES[-2:]
 LIMIT_GATES = tuple(gate for gate in GATES if gate.usage)
 

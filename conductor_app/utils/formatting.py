@@ -76,6 +76,13 @@ def format_precise_time(moment: int, now: int) -> str:
     return text if at.date() == today.date() else f"{at:%Y-%m-%d} {text}"
 
 
+def format_near_time(moment: int, now: int) -> str:
+    """Format a time in the reader's time zone to the minute, without the date if it is the day of `now`."""
+    zone = get_current_timezone()
+    at, today = (datetime.fromtimestamp(each / 1000, UTC).astimezone(zone) for each in (moment, now))
+    return f"{at:%H:%M}" if at.date() == today.date() else f"{at:%Y-%m-%d %H:%M}"
+
+
 def format_with_offset(moment: datetime) -> str:
     """Format a time with its UTC offset."""
     zone = "UTC" if not moment.utcoffset() else f"{moment:%z}"

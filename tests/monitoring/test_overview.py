@@ -73,7 +73,7 @@ def test_an_overview_with_everything_that_needs_attention_takes_few_queries(
     viewer.get("/admin/")  # The first request after a minute stores the use of the session.
 
     for path in ("/admin/", "/admin/overview-attention/", PULSE):
-        with django_assert_max_num_queries(15):
+        with django_assert_max_num_queries(16):
             page = page_text(viewer.get(path))
         if path != PULSE:
             assert "1 human task is open" in page and "1 run blocked" in page and "no funds" in page

@@ -88,14 +88,14 @@ def test_a_human_task_waits_for_a_person(clock):
     run = start_run_of(step("approve", "HUMAN"))
     clock.advance(seconds=60)
 
-    assert read_cause(run) == "Waiting: human task `approve` pending for 1 min"
+    assert read_cause(run) == "Waiting: human task `approve` pending for 1 min, for anyone"
 
 
 def test_a_wait_states_its_remaining_time(clock):
     run = start_run_of(step("nap", "WAIT", inputParameters={"duration": "1 hour"}))
     clock.advance(seconds=600)
 
-    assert read_cause(run) == "Waiting: `nap` is waiting, 50 min left"
+    assert read_cause(run) == "Waiting: `nap` is waiting until 13:00, 50 min left"
 
 
 def test_a_fork_names_the_blocking_branch_and_counts_the_others(clock):

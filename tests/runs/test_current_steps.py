@@ -84,14 +84,14 @@ def test_a_failed_task_names_its_next_attempt(clock):
 def test_a_wait_names_the_time_that_is_left(clock):
     start_run_of(step("hold", "WAIT", inputParameters={"duration": "90 s"}))
 
-    assert words_of(clock) == ("hold", "waiting, 1 min 30 s left", None)
+    assert words_of(clock) == ("hold", "until 12:01, 1 min 30 s left", None)
 
 
 def test_a_human_task_says_so(clock):
     start_run_of(step("approve", "HUMAN"))
     clock.advance(seconds=60)
 
-    assert words_of(clock) == ("approve", "human task", 60)
+    assert words_of(clock) == ("approve", "human task, for anyone", 60)
 
 
 def test_a_fork_is_explained_by_a_queued_branch(clock):

@@ -37,6 +37,7 @@ from ..waiting_queries import (
     OPEN_HUMAN_TASKS,
     VIEW_RIGHTS,
     HumanTaskView,
+    assignee_text,
     expected_output_names,
     guessed_schema,
     human_decision,
@@ -117,16 +118,6 @@ def permission_target(attempt: Attempt) -> dict[str, str]:
     return dict(
         task_target(attempt.queue, attempt.domain, attempt.task.name, attempt.run_id or "", attempt.own_run.name)
     )
-
-
-def assignee_text(task_view: HumanTaskView) -> str:
-    """Return the assignee of a task as text."""
-    to = task_view.assignment.assignee
-    if task_view.claimed_by:
-        return _("claimed by %(who)s") % {"who": task_view.claimed_by}
-    if to is None:
-        return _("anyone")
-    return _("group %(who)s") % {"who": to.who} if to.is_group else to.who
 
 
 def _task_row(request: HttpRequest, task_view: HumanTaskView, now: int) -> dict[str, Any]:

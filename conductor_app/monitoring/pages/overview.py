@@ -26,6 +26,7 @@ from ...definitions import commands as definition_commands
 from ...definitions.durations import SlowDefinition, slowest_definitions
 from ...definitions.models import WorkflowDefinition
 from ...explanations.cause import failure_reasons
+from ...explanations.debugger import stopped_runs
 from ...failures.pages import render_failure_message
 from ...failures.queries import ListedFailureGroup, most_harmful_groups, runs_by_definition
 from ...human_tasks.waiting_queries import count_overdue
@@ -419,6 +420,11 @@ def overview_context(request: HttpRequest) -> dict[str, Any]:
             lambda: {"rows": _unpolled_queues(states, now)},
         ),
         build_tile(
+            _("Breakpoints"),
+            "ops/monitoring/overview/breakpoints.html",
+            lambda: {"rows": _stopped_run_rows(now)},
+        ),
+        build_tile(
             _("Human tasks"),
             "ops/monitoring/overview/human_tasks.html",
             lambda: _waiting_tasks_context(open_work(), now),
@@ -481,6 +487,17 @@ def _unpolled_queues(states: list[QueueState], now: int) -> list[dict[str, Any]]
         for queue in stuck
     ]
     return sorted(rows, key=lambda row: -row["runs"])
+
+
+def _stopped_run_rows(now: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "stopped": each,
+            "address": f"{run_address(each.run.pk)}?tab=debugger",
+            "left": format_duration(max(each.until - now, 0)),
+        }
+        for each in stopped_runs(MAX_FAILURES)
+    ]
 
 
 def _waiting_tasks_context(open_work: OpenWork, now: int) -> dict[str, Any]:

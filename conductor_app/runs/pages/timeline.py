@@ -10,11 +10,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ...tasks.queries.tasks import attempts_of_tasks
+from ...tasks.queries.wait_reasons import brief_delay
 from ...utils.formatting import format_duration
 from ...utils.time_scale import Stretch, TimeScale, collapse_idle, merge_stretches, overlap, zoom_scale
 from ...web.badges import format_count, format_status, render_state
 from ...web.charts import zoom_links
 from ...web.links import run_address
+from ..models import Attempt
 from ..queries.history import RunAtRevision, run_at_revision
 from ..timeline.queries import (
     HOLD,
@@ -135,7 +137,8 @@ class LineBuilder:
         usual = self.view_model.usual.get(span.ref) if row.node.run_id == self.view_model.run.pk else None
         text = format_duration(worked) if worked or not is_held_type(span.type) else ""
         if status == "PENDING":
-            text = _("queued %(span)s") % {"span": format_duration(waited)}
+            delay = self._delay_of(last)
+            text = delay or _("queued %(span)s") % {"span": format_duration(waited)}
         facts = {"task": row.node.id, "waited": format_duration(waited), "ran": format_duration(worked)}
         ends = [self.now if each.ended_at is None else each.ended_at for each in task.attempts]
         begin = task.attempts[0].scheduled_at if task.attempts else span.begin
@@ -149,6 +152,13 @@ class LineBuilder:
             description=_("%(task)s: queued %(waited)s, running %(ran)s") % facts,
             is_slow=usual is not None and usual.is_slow(worked),
         )
+
+    def _delay_of(self, attempt: Attempt | None) -> str:
+        """Return why an attempt is not due now. An earlier revision does not know it."""
+        run = self.view_model.run
+        if attempt is None or attempt.run_id != run.pk or self.now != self.view_model.now:
+            return ""
+        return brief_delay(attempt, run, self.now)
 
     def _plain_line(self, row: TreeRow, span: TaskSpan) -> TimelineLine:
         """Return the line of a task without stored attempts, such as a deleted one of an earlier revision."""

@@ -155,7 +155,8 @@ def _state_document(state: QueueState, limit: tuple[int, int] | None, now: int) 
     known = {name: value for name, value in facts.items() if value is not None}
     return {
         "name": state.name,
-        "pending": state.counted,
+        "pending": state.pending,
+        "delayed": state.delayed,
         "pendingIsLowerBound": state.has_more,
         "inProgress": state.leased,
         "pollers": state.pollers,

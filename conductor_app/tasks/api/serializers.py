@@ -158,7 +158,7 @@ USED_LIMIT = NamedTable("UsedLimit", *fields_of_type(LONG, "used", "allowed"))
 QUEUE_STATE = NamedTable(
     "QueueState",
     FieldSpec("name", read_text),
-    *fields_of_type(LONG, "pending", "inProgress", "pollers", "oldestPendingSince", "lastPollTime"),
+    *fields_of_type(LONG, "pending", "delayed", "inProgress", "pollers", "oldestPendingSince", "lastPollTime"),
     *fields_of_type(read_boolean, "pendingIsLowerBound", "isPolled", "isNeglected"),
     FieldSpec("limit", ObjectOf(USED_LIMIT)),
 )

@@ -303,6 +303,9 @@ def _queue_state(detail: QueueDetail, now: int) -> tuple[str, str]:
         return "failed", _("No workers polling – %(count)s queued.") % counts
     if any(limit.is_reached for limit in detail.limits) and detail.pending:
         return "waiting", _("Throttled by a limit.")
+    if not detail.pending and detail.delayed:
+        delays = ", ".join(f"{format_count(count)} {words}" for words, count in detail.delays)
+        return "waiting", _("No task is due: %(delays)s.") % {"delays": delays or format_count(detail.delayed)}
     if not detail.pending:
         return "succeeded", _("Empty.")
     message = ngettext(

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy, pgettext
 
 from ...core.snapshot import NEVER
 from ...utils.formatting import LazyText
-from ..gates import GateFacts
+from ..gates import DELAYING_GATES, GateFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +122,9 @@ GATE_TEXTS: dict[str, GateText] = {
     ),
 }
 """The texts on each gate, by its name."""
+
+
+def brief_cause_of_delay(facts: GateFacts) -> str:
+    """Return in a few words, without a time, why an attempt of a queue becomes due later."""
+    closed = next((gate.name for gate in DELAYING_GATES if not gate.lets_pass(facts)), "")
+    return GATE_TEXTS[closed].brief(facts) if closed else _("due later")

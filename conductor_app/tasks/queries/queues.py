@@ -1,36 +1,28 @@
-"""One queue in detail, positions in it, and what an open attempt waits for as one sentence."""
+"""One queue in detail, positions in it, and what its delayed attempts wait for."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from django.db.models import Count, Min, Q, QuerySet, Sum
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from ...access.permissions import TASK_DEF
 from ...access.visibility import sees_all_runs, visible, visible_names
-from ...core.failure_grouping import informative_line
-from ...core.snapshot import NEVER
-from ...core.step_types.forks import ExclusiveJoin, Join
-from ...core.step_types.loops import DoWhile, ForEach, ForEachItem
-from ...core.step_types.sub_workflows import SubWorkflow
-from ...core.step_types.try_catch import TryCatch
-from ...core.step_types.waiting import Human, PullWorkflowMessages, Wait, WaitForWebhook, Yield
 from ...definitions.models import TaskDefinition
 from ...runs.models import Attempt, AttemptQuerySet
-from ...runs.timeline.tree import CONTAINER_STEP_TYPES
-from ...utils.formatting import MINUTE, LazyText, format_decimal, format_duration
-from ..gates import BUDGET, GateFacts
+from ...utils.formatting import MINUTE, format_decimal, format_duration
+from ..gates import GateFacts
 from ..models import MinuteCount, Poller, QueueHold
+from .gate_sentences import brief_cause_of_delay
 from .waiting import (
     QUIET_AFTER_MS,
-    GateVerdict,
     LimitHolder,
     QueueState,
     cap_rate,
-    closed_gates,
     earliest_dispatch_ms,
     estimate_dispatch_ms,
+    facts_of_attempts,
     gate_facts,
     is_queued,
     limit_holders,
@@ -172,7 +164,10 @@ class WaitingAttempt:
 
 @dataclass(frozen=True, slots=True)
 class QueueDetail:
-    """Details of one queue. `drains_in_ms`: the estimated time until it is empty, None if that is unknown."""
+    """Details of one queue. `drains_in_ms`: the estimated time until it is empty, None if that is unknown.
+
+    `delays`: in a few words why delayed attempts wait, with their number, among the first of them.
+    """
 
     name: str
     hold: QueueHold | None
@@ -186,6 +181,7 @@ class QueueDetail:
     limits: list[QueueLimit] = field(default_factory=list)
     definition: TaskDefinition | None = None
     drains_in_ms: int | None = None
+    delays: tuple[tuple[str, int], ...] = ()
 
 
 def queue_detail(name: str, now: int) -> QueueDetail:
@@ -220,7 +216,17 @@ def queue_detail(name: str, now: int) -> QueueDetail:
         _limits(sample, facts) if sample and facts else [],
         definition,
         drains_in_ms,
+        _count_delays(pending, now) if counted["delayed"] else (),
     )
+
+
+def _count_delays(pending: AttemptQuerySet, now: int) -> tuple[tuple[str, int], ...]:
+    """Return why the first delayed attempts that the actor may see wait, the most frequent reason first."""
+    rows = _without_payloads(pending).filter(visible_at__gt=now).order_by("-priority", "visible_at", "id")
+    delayed = list(visible(rows)[:MAX_WAITING])
+    facts = facts_of_attempts(delayed, now) if delayed else {}
+    counts = Counter(brief_cause_of_delay(facts[each.pk]) for each in delayed)
+    return tuple(counts.most_common())
 
 
 def _first_waiting(ready: QuerySet[Attempt], now: int) -> list[tuple[int, Attempt]]:
@@ -254,120 +260,3 @@ def _limits(sample: Attempt, facts: GateFacts) -> list[QueueLimit]:
 def is_polling(poller: Poller, now: int) -> bool:
     """Return True if the worker has polled recently."""
     return now - poller.polled_at < QUIET_AFTER_MS
-
-
-def interest_sort_key(attempt: Attempt) -> tuple[int, int]:
-    """Return a sort key that puts queued attempts first and attempts that wait for other tasks last."""
-    if attempt.task.type in CONTAINER_STEP_TYPES:
-        return 3, attempt.seq
-    return {"PENDING": 0}.get(attempt.status, 1 if attempt.queue == "" else 2), attempt.seq
-
-
-def describe_wait(attempt: Attempt, tries: int | None, verdicts: Sequence[GateVerdict], now: int) -> str:
-    """Return what an open attempt is waiting for, as one sentence.
-
-    `attempt` is loaded with its task and run. `tries`: the number of attempts its policy allows, if known.
-    """
-    if attempt.status == "PENDING" and attempt.visible_at == NEVER and attempt.run and attempt.run.debug:
-        return _("`%(task)s` is stopped at a breakpoint before it") % {"task": attempt.task}
-    if attempt.status == "PENDING":
-        return _describe_pending(attempt, tries, verdicts, now)
-    if attempt.queue:
-        return _describe_leased(attempt, now)
-    return _describe_engine_wait(attempt, now)
-
-
-def _describe_pending(attempt: Attempt, tries: int | None, verdicts: Sequence[GateVerdict], now: int) -> str:
-    if any(verdict.gate == BUDGET.name and not verdict.is_open for verdict in verdicts):
-        return f"`{attempt.task}` — {_describe_obstacle(attempt, verdicts, now)}"
-    facts = {"task": attempt.task, "left": format_duration(attempt.visible_at - now)}
-    delayed = attempt.visible_at > now
-    if delayed and attempt.poll_count == 0 and attempt.number > 0:
-        return (
-            (_("retry of `%(task)s` in %(left)s") % facts) + _name_attempt(attempt, tries) + _previous_reason(attempt)
-        )
-    if delayed and attempt.poll_count > 0:
-        return _("`%(task)s` was returned to its queue by its worker and is due in %(left)s") % facts
-    if delayed:
-        return _("`%(task)s` starts in %(left)s") % facts
-    return f"`{attempt.task}` — {_describe_obstacle(attempt, verdicts, now)}"
-
-
-def _name_attempt(attempt: Attempt, tries: int | None) -> str:
-    facts = {"number": attempt.number + 1, "tries": tries}
-    return " " + (_("(attempt %(number)s of %(tries)s)") if tries else _("(attempt %(number)s)")) % facts
-
-
-def _previous_reason(attempt: Attempt) -> str:
-    return _("; previous error: %(reason)s") % {"reason": informative_line(attempt.reason)} if attempt.reason else ""
-
-
-def _describe_obstacle(attempt: Attempt, verdicts: Sequence[GateVerdict], now: int) -> str:
-    obstacles = closed_gates(verdicts)
-    if obstacles:
-        sentence = obstacles[0].sentence.rstrip(".")
-        return sentence[:1].lower() + sentence[1:]
-    facts = {"queue": attempt.queue, "span": format_duration(now - attempt.pending_since)}
-    return _("queued in `%(queue)s` for %(span)s") % facts
-
-
-def _describe_leased(attempt: Attempt, now: int) -> str:
-    facts = {"task": attempt.task, "worker": attempt.worker}
-    facts["span"] = format_duration(now - (attempt.claimed_at or attempt.started_at or now))
-    left = (attempt.lease_ends_at or 0) - now
-    lease = _("; lease expires in %(left)s") % {"left": format_duration(left)} if left > 0 else ""
-    if attempt.worker:
-        return _("`%(task)s` on worker `%(worker)s` for %(span)s") % facts + lease
-    return _("`%(task)s` on an unknown worker for %(span)s") % facts + lease
-
-
-def _describe_engine_wait(attempt: Attempt, now: int) -> str:
-    describe = ENGINE_WAITS.get(attempt.task.type)
-    if describe is not None:
-        return describe(attempt, now)
-    return _("`%(task)s` (%(type)s) is waiting") % {"task": attempt.task, "type": attempt.task.type}
-
-
-def _describe_timer(attempt: Attempt, now: int) -> str:
-    if attempt.ends_at == NEVER:
-        return _("`%(task)s` is waiting to be completed through the API") % {"task": attempt.task}
-    return _("`%(task)s` is waiting, %(left)s left") % {
-        "task": attempt.task,
-        "left": format_duration(attempt.ends_at - now),
-    }
-
-
-def _sentence(sentence: str | LazyText) -> Callable[[Attempt, int], str]:
-    def describe(attempt: Attempt, now: int) -> str:
-        task = attempt.task
-        span = format_duration(now - attempt.scheduled_at)
-        return sentence % {"task": task, "iteration": task.iteration, "span": span}
-
-    return describe
-
-
-def _describe_phase(attempt: Attempt, now: int) -> str:
-    facts = PHASES.get(attempt.task.iteration, gettext_lazy("`%(task)s` is waiting for the tasks of its body"))
-    return facts % {"task": attempt.task}
-
-
-PHASES = {
-    2: gettext_lazy("`%(task)s` is waiting for its error handler"),
-    3: gettext_lazy("`%(task)s` is waiting for its `finallyTasks`"),
-}
-
-
-ENGINE_WAITS: dict[str, Callable[[Attempt, int], str]] = {
-    Human.type: _sentence(gettext_lazy("human task `%(task)s` pending for %(span)s")),
-    Wait.type: _describe_timer,
-    Yield.type: _sentence(gettext_lazy("`%(task)s` has been waiting for a signal for %(span)s")),
-    WaitForWebhook.type: _sentence(gettext_lazy("`%(task)s` has been waiting for a webhook event for %(span)s")),
-    PullWorkflowMessages.type: _sentence(gettext_lazy("`%(task)s` is waiting for a workflow message")),
-    SubWorkflow.type: _sentence(gettext_lazy("`%(task)s` is waiting for its sub-workflow")),
-    Join.type: _sentence(gettext_lazy("`%(task)s` is waiting for its branches")),
-    ExclusiveJoin.type: _sentence(gettext_lazy("`%(task)s` is waiting for the first of its branches")),
-    DoWhile.type: _sentence(gettext_lazy("`%(task)s` is in iteration %(iteration)s")),
-    ForEach.type: _sentence(gettext_lazy("`%(task)s` is waiting for its items, %(iteration)s started")),
-    ForEachItem.type: _sentence(gettext_lazy("`%(task)s` is waiting for the tasks of its item")),
-    TryCatch.type: _describe_phase,
-}

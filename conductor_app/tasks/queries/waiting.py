@@ -33,17 +33,19 @@ WITH RECURSIVE names (queue) AS (
     SELECT (SELECT MIN(a.queue) {_PENDING_SQL} AND a.queue > n.queue) FROM names n WHERE n.queue IS NOT NULL
 )
 SELECT 'pending' AS kind, n.queue, '' AS domain,
-    (SELECT COUNT(*) FROM (SELECT 1 {_PENDING_SQL} AND a.queue = n.queue LIMIT %s) counted),
+    (SELECT COUNT(*) FROM (SELECT 1 {_PENDING_SQL} AND a.queue = n.queue LIMIT %(limit)s) counted),
     (SELECT MIN(first.pending_since) FROM (
-        SELECT a.pending_since {_PENDING_SQL} AND a.queue = n.queue
-        ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %s
-    ) first)
+        SELECT a.pending_since, a.visible_at {_PENDING_SQL} AND a.queue = n.queue
+        ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %(limit)s
+    ) first WHERE first.visible_at <= %(now)s),
+    (SELECT COUNT(*) FROM (SELECT a.visible_at {_PENDING_SQL} AND a.queue = n.queue LIMIT %(limit)s) counted
+     WHERE counted.visible_at > %(now)s)
 FROM names n WHERE n.queue IS NOT NULL
 UNION ALL
-SELECT 'leased', a.queue, '', COUNT(*), 0
+SELECT 'leased', a.queue, '', COUNT(*), 0, 0
 FROM conductor_attempt a WHERE a.status = 'LEASED' AND NOT (a.queue = '') GROUP BY a.queue
 UNION ALL
-SELECT 'polled', p.task_type, p.domain, COUNT(*), MAX(p.polled_at)
+SELECT 'polled', p.task_type, p.domain, COUNT(*), MAX(p.polled_at), 0
 FROM conductor_poller p GROUP BY p.task_type, p.domain
 """
 """Numbers and times of pending attempts, attempts in progress and polling workers.
@@ -56,10 +58,11 @@ QUIET_AFTER_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """Current state of one queue."""
+    """Current state of one queue. `pending`: attempts that are due; `delayed`: those that become due later."""
 
     name: str
     pending: int = 0
+    delayed: int = 0
     oldest_at: int | None = None
     leased: int = 0
     pollers: int = 0
@@ -67,8 +70,8 @@ class QueueState:
 
     @property
     def has_more(self) -> bool:
-        """True if more attempts are pending than were counted."""
-        return self.pending > MAX_COUNTED
+        """True if more attempts are pending or delayed than were counted."""
+        return self.pending + self.delayed > MAX_COUNTED
 
     @property
     def counted(self) -> int:
@@ -78,7 +81,7 @@ class QueueState:
         return self.polled_at is not None and now - self.polled_at < QUIET_AFTER_MS
 
     def is_neglected(self, now: int) -> bool:
-        """Return True if attempts are pending and no worker polls."""
+        """Return True if attempts are due and no worker polls."""
         return bool(self.pending) and not self.is_polled(now)
 
 
@@ -105,17 +108,18 @@ def list_queues() -> list[QueueState]:
 
     Runs one query.
     """
-    found: dict[str, dict[str, tuple[int, int]]] = {"pending": {}, "leased": {}, "polled": {}}
+    found: dict[str, dict[str, tuple[int, int | None, int]]] = {"pending": {}, "leased": {}, "polled": {}}
     with connection.cursor() as cursor:
-        cursor.execute(QUEUES_SQL, [MAX_COUNTED + 1, MAX_COUNTED + 1])
-        for kind, name, domain, count, at in cursor.fetchall():
-            found[kind][queue_name(name, domain)] = (count, at)
+        cursor.execute(QUEUES_SQL, {"limit": MAX_COUNTED + 1, "now": clock.now()})
+        for kind, name, domain, *numbers in cursor.fetchall():
+            found[kind][queue_name(name, domain)] = tuple(numbers)
     pending, leased, polls = found.values()
+    none = (0, None, 0)
     states = [
-        QueueState(name, waiting, oldest_at, leased.get(name, (0, 0))[0], pollers, polled_at)
+        QueueState(name, waiting - delayed, delayed, oldest_at, leased.get(name, none)[0], pollers, polled_at)
         for name in {*pending, *leased, *polls}
-        for waiting, oldest_at in (pending.get(name, (0, None)),)
-        for pollers, polled_at in (polls.get(name, (0, None)),)
+        for waiting, oldest_at, delayed in (pending.get(name, none),)
+        for pollers, polled_at, _zero in (polls.get(name, none),)
     ]
     return sorted(states, key=lambda queue: (queue.oldest_at is None, queue.oldest_at or 0, queue.name))
 
@@ -126,12 +130,6 @@ def count_blocked_runs(names: Sequence[str]) -> dict[str, int]:
     return dict(Counter(queue for queue, _ in set(waiting.order_by()[:MAX_COUNTED])))
 
 
-def last_polls() -> dict[str, tuple[int, int]]:
-    """Return the number of workers that have polled each queue, and the time of the last poll."""
-    rows = Poller.objects.order_by().values_list("task_type", "domain").annotate(Count("pk"), Max("polled_at"))
-    return {queue_name(task_type, domain): (count, at) for task_type, domain, count, at in rows}
-
-
 @dataclass(frozen=True, slots=True)
 class QueuePolls:
     """Polls of one queue: time of the last poll, workers polling now, and how many of those are draining."""
@@ -139,6 +137,21 @@ class QueuePolls:
     polled_at: int | None = None
     alive: int = 0
     drained: int = 0
+
+    def are_recent(self, now: int) -> bool:
+        return self.polled_at is not None and now - self.polled_at < QUIET_AFTER_MS
+
+    @property
+    def are_of_draining_workers(self) -> bool:
+        return bool(self.alive) and self.drained == self.alive
+
+
+def polls_of_queues(now: int) -> dict[str, QueuePolls]:
+    """Return the polls of every queue. Runs one query."""
+    return {
+        queue_name(row["task_type"], row["domain"]): QueuePolls(row["at"], row["alive"], row["drained"])
+        for row in _count_polls(Poller.objects.all(), now)
+    }
 
 
 def polls_of(queue: str, now: int) -> QueuePolls:
@@ -149,11 +162,15 @@ def polls_of(queue: str, now: int) -> QueuePolls:
 
 def grouped_polls(queue: str, now: int) -> QuerySet[Poller, Any]:
     """Return the columns of QueuePolls (`at`, `alive`, `drained`) for one queue: one row, or none."""
+    return _count_polls(Poller.objects.filter(_possible_polls(queue)), now)
+
+
+def _count_polls(rows: QuerySet[Poller], now: int) -> QuerySet[Poller, Any]:
     is_alive = Q(polled_at__gt=now - QUIET_AFTER_MS)
     is_drained = Exists(WorkerHold.objects.filter(worker=OuterRef("worker")))
-    rows = Poller.objects.filter(_possible_polls(queue)).order_by().values("task_type", "domain")
-    counted = rows.annotate(at=Max("polled_at"), alive=Count("pk", filter=is_alive))
-    return counted.annotate(drained=Count("pk", filter=Q(is_alive, is_drained))).order_by("-at")
+    counted = rows.order_by().values("task_type", "domain").annotate(at=Max("polled_at"))
+    counted = counted.annotate(alive=Count("pk", filter=is_alive), drained=Count("pk", filter=Q(is_alive, is_drained)))
+    return counted.order_by("-at")
 
 
 def list_pollers(queue: str) -> list[Poller]:
@@ -260,18 +277,43 @@ def verdicts_on(attempt: Attempt, now: int, facts: GateFacts | None = None) -> l
     return [*gate_verdicts(attempt, facts), polling_verdict(attempt, now), run_pause_verdict(attempt)]
 
 
-def verdicts_on_attempts(attempts: Sequence[Attempt], now: int) -> dict[str, list[GateVerdict]]:
-    """Return the verdicts on attempts that were loaded with their run, by attempt id. Those of all take few queries."""
-    found: dict[str, list[GateVerdict]] = {each.pk: [] for each in attempts}
+@dataclass(frozen=True, slots=True)
+class WaitFacts:
+    """What decides whether a pending attempt can be claimed: its gates, and the polls of its queue.
+
+    `holders`: what counts against its concurrency limit, if that is reached.
+    """
+
+    gates: GateFacts
+    polls: QueuePolls
+    holders: tuple[LimitHolder, ...] = ()
+
+
+def load_wait_facts(attempts: Sequence[Attempt], now: int) -> dict[str, WaitFacts]:
+    """Return the facts of those attempts that wait in a queue, by attempt id. Those of all take few queries."""
     queued = [each for each in attempts if is_queued(each)]
     loaded = {each.pk: _registered_limits_and_polls(each, now) for each in queued}
     facts = facts_of_attempts(queued, now, {pk: limits for pk, (limits, _polls) in loaded.items()}) if queued else {}
     uses = _limit_uses(queued, facts)
-    for each in queued:
-        gates = _evaluate_gates(each, facts[each.pk], uses[each.pk])
-        polled = polling_verdict(each, now, loaded[each.pk][1])
-        found[each.pk] = [*gates, polled, run_pause_verdict(each)]
-    return found
+    return {
+        each.pk: WaitFacts(_with_starts(facts[each.pk], use), loaded[each.pk][1], use.holders)
+        for each in queued
+        for use in (uses[each.pk],)
+    }
+
+
+def verdicts_of(attempt: Attempt, facts: WaitFacts | None, now: int) -> list[GateVerdict]:
+    """Return the verdicts on an attempt that was loaded with its run. Empty if it is not pending."""
+    if facts is None:
+        return []
+    gates = _evaluate_gates(attempt, facts.gates, LimitUse(facts.gates.start_times, facts.holders))
+    return [*gates, polling_verdict(attempt, now, facts.polls), run_pause_verdict(attempt)]
+
+
+def verdicts_on_attempts(attempts: Sequence[Attempt], now: int) -> dict[str, list[GateVerdict]]:
+    """Return the verdicts on attempts that were loaded with their run, by attempt id. Those of all take few queries."""
+    facts = load_wait_facts(attempts, now)
+    return {each.pk: verdicts_of(each, facts.get(each.pk), now) for each in attempts}
 
 
 def is_queued(attempt: Attempt) -> bool:
@@ -289,8 +331,12 @@ def gate_verdicts(attempt: Attempt, facts: GateFacts) -> list[GateVerdict]:
     return _evaluate_gates(attempt, facts, _limit_uses([attempt], {attempt.pk: facts})[attempt.pk])
 
 
+def _with_starts(facts: GateFacts, use: LimitUse) -> GateFacts:
+    return replace(facts, start_times=use.starts) if use.starts else facts
+
+
 def _evaluate_gates(attempt: Attempt, facts: GateFacts, use: LimitUse) -> list[GateVerdict]:
-    facts = replace(facts, start_times=use.starts) if use.starts else facts
+    facts = _with_starts(facts, use)
     return [
         GateVerdict(gate.name, True, str(GATE_TEXTS[gate.name].open_sentence))
         if gate.lets_pass(facts)
@@ -478,9 +524,9 @@ def polling_verdict(attempt: Attempt, now: int, polls: QueuePolls | None = None)
     if polled_at is None:
         return GateVerdict("polled", False, _("No worker has ever polled queue `%(queue)s`.") % facts)
     facts["span"] = format_duration(now - polled_at)
-    if now - polled_at >= QUIET_AFTER_MS:
+    if not polls.are_recent(now):
         return GateVerdict("polled", False, _("No worker has polled queue `%(queue)s` for %(span)s.") % facts)
-    if polls.alive and polls.drained == polls.alive:
+    if polls.are_of_draining_workers:
         return GateVerdict("polled", False, _("Only draining workers poll queue `%(queue)s`.") % facts)
     return GateVerdict("polled", True, _("Queue `%(queue)s` was polled %(span)s ago.") % facts)
 
