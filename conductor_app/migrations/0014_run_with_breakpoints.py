@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("conductor", "0012_owners_of_bulk_operations"),
+        ("conductor", "0013_remove_group_watches"),
     ]
 
     operations = [
