@@ -33,8 +33,8 @@ from ..web.api.permissions import (
     ALLOW_ALL,
     RequiresAccess,
     RequiresDefinitionAccess,
-    open_tasks_by_reference,
     requires,
+    tasks_by_reference,
 )
 from ..web.api.requests import errors_under, parse_integer
 from ..web.api.view import ConductorRequest, ConductorView
@@ -65,9 +65,9 @@ from .waiting_queries import COMPLETION_RIGHTS, VIEW_RIGHTS, visible_human_tasks
 
 
 def task_in_query(request: ConductorRequest, url_kwargs: dict[str, str]) -> list[Target]:
-    """Return the open tasks with the reference and the run that the query names."""
+    """Return the tasks with the reference and the run that the query names."""
     names = {"run": request.query.text("workflowId"), "ref": request.query.text("taskRefName")}
-    return list(open_tasks_by_reference("run")(request, names))
+    return list(tasks_by_reference("run")(request, names))
 
 
 can_view_human_task, can_complete_human_task = (

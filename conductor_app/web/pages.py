@@ -302,6 +302,8 @@ def require_permission_on_any(request: HttpRequest, permission: str) -> None:
 def name_missing_permission(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Wrap a view of a ModelAdmin so that PermissionDenied names the permission, which Django's own views leave out.
 
+    The history of an object that does not exist is refused like that of one that does.
+
     Raises:
         PermissionDenied: when the view raises it.
     """
@@ -312,6 +314,9 @@ def name_missing_permission(view: Callable[..., HttpResponse]) -> Callable[..., 
     @wraps(view)
     def wrapper(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         try:
+            # Django's view first looks for the object, and redirects if there is none.
+            if view.__name__ == "history_view" and not owner.has_view_permission(request):
+                raise PermissionDenied
             return view(request, *args, **kwargs)
         except PermissionDenied as denied:
             if denied.args:

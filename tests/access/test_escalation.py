@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 
-from conductor_app.access.models import Application, Grant
+from conductor_app.access.models import Application, Grant, GroupProfile
 from conductor_app.access.permissions import role_group
 from tests.access.users import api_client_of, create_application, grant_access, logged_in_client
 from tests.step_documents import simple
@@ -180,3 +180,133 @@ class TestPages:
 
         assert not Application.objects.filter(keys__isnull=False).exists()
         assert not Grant.objects.exists()
+
+
+class TestManagingStrongerAccounts:
+    """Nobody manages an account that has permissions which the manager does not have."""
+
+    @pytest.fixture
+    def strong(self):
+        return create_application("payroll", "ADMIN")
+
+    @pytest.fixture
+    def keeper(self):
+        """Return an application with the role of those who manage applications."""
+        return create_application("keeper", "APPLICATION_MANAGER")
+
+    def test_a_stronger_application_is_neither_renamed_nor_deleted_nor_loses_keys_or_roles(self, keeper, strong, root):
+        key = root.post(f"/applications/{strong.id}/accessKeys", {}).json()["id"]
+        api = api_client_of(keeper)
+
+        refused = [
+            api.put(f"/applications/{strong.id}", {"name": "other"}),
+            api.delete(f"/applications/{strong.id}"),
+            api.delete(f"/applications/{strong.id}/roles/ADMIN"),
+            api.post(f"/applications/{strong.id}/accessKeys/{key}/status", {}),
+            api.delete(f"/applications/{strong.id}/accessKeys/{key}"),
+        ]
+
+        assert [reply.status_code for reply in refused] == [403] * 5
+        strong.refresh_from_db()
+        assert (strong.name, strong.keys.get().is_active, strong.user.groups.count()) == ("payroll", True, 1)
+
+    def test_the_name_of_a_stronger_application_is_not_used_again(self, keeper, strong, root):
+        api = api_client_of(keeper)
+        own = api.post("/applications", {"name": "own"}).json()["id"]
+
+        assert api.post("/applications", {"name": "Payroll"}).status_code == 403
+        assert api.put(f"/applications/{own}", {"name": "payroll"}).status_code == 403
+        assert api.post("/applications", {"name": "own"}).status_code == 200
+        assert root.post("/applications", {"name": "payroll"}).status_code == 200
+
+    def test_pages_offer_no_change_of_a_stronger_application(self, strong):
+        names = [f"conductor.{verb}_application" for verb in ("add", "view", "change", "delete")]
+        names += [f"conductor.{verb}_accesskey" for verb in ("view", "change", "delete")]
+        key = strong.keys.create(id="k" * 32, secret_hash="", created_at=0)
+        client = logged_in_client(person("ann", *names))
+        page = f"/admin/conductor/application/{strong.id}"
+        action = {"_selected_action": [key.pk]}
+
+        replies = [
+            client.post(f"{page}/change/", {"name": "other"}),
+            client.post(f"{page}/delete/", {"post": "yes"}),
+            client.post("/admin/conductor/accesskey/", {**action, "action": "toggle"}),
+            client.post("/admin/conductor/accesskey/", {**action, "action": "remove"}),
+        ]
+        form = client.post("/admin/conductor/application/add/", {"name": "payroll"})
+
+        assert [reply.status_code for reply in replies] == [403, 403, 302, 302]
+        assert "cannot give a permission that it does not have" in form.content.decode()
+        assert Application.objects.get().name == "payroll"
+        assert strong.keys.get().is_active
+
+    def test_grants_of_others_on_what_one_may_not_access_are_not_revoked(self, strong):
+        other = create_application("other")
+        grant_access(other, "WORKFLOW_DEF", "payroll", "READ")
+        ann = person("ann", "conductor.view_grant", "conductor.delete_grant")
+        row = Grant.objects.get(user=other.user)
+
+        logged_in_client(ann).post("/admin/conductor/grant/", {"action": "revoke_grants", "_selected_action": [row.pk]})
+
+        assert Grant.objects.filter(pk=row.pk).exists()
+
+
+class TestLastAdministrator:
+    """An administrator who can sign in remains, in whichever way one is removed."""
+
+    @pytest.fixture
+    def boss(self):
+        made = User.objects.create_user("boss", password="s3cret-of-this-person", is_staff=True)
+        made.groups.add(role_group("ADMIN"))
+        return made
+
+    @pytest.fixture
+    def team(self, boss):
+        """Return a group through which the administrator has the role."""
+        group = Group.objects.create(name="heads")
+        GroupProfile.objects.create(group=group).roles.add(role_group("ADMIN"))
+        boss.groups.set([group])
+        return group
+
+    def test_the_api_refuses_to_remove_the_last_administrator(self, root, boss):
+        replies = [
+            root.delete("/users/boss"),
+            root.put("/users/boss", {"name": "Boss", "roles": ["USER"]}),
+        ]
+
+        assert [reply.status_code for reply in replies] == [409, 409]
+        assert "boss is the only administrator who can sign in" in replies[0].json()["message"]
+        User.objects.create_superuser("other", password="s3cret-of-this-person")
+        assert root.delete("/users/boss").status_code == 200
+
+    def test_the_api_keeps_the_group_that_makes_the_last_administrator(self, root, team):
+        replies = [
+            root.delete("/groups/heads"),
+            root.delete("/groups/heads/users/boss"),
+            root.put("/groups/heads", {"description": "d", "roles": []}),
+        ]
+
+        assert [reply.status_code for reply in replies] == [409] * 3
+        assert team.user_set.count() == 1
+
+    @pytest.mark.parametrize("form", [{"is_staff": "on"}, {"is_active": "on", "is_staff": "on"}, {"is_active": "on"}])
+    def test_the_page_of_a_user_refuses_to_remove_the_last_administrator(self, boss, form):
+        client, page = logged_in_client(boss), f"/admin/auth/user/{boss.pk}/change/"
+
+        client.post(page, {"username": "boss", **form})
+
+        boss.refresh_from_db()
+        assert (boss.is_active, boss.is_staff, boss.groups.count()) == (True, True, 1)
+        assert "is the only administrator" in client.get(page).content.decode()
+
+    def test_the_pages_do_not_delete_the_last_administrator_nor_the_group(self, boss, team):
+        client = logged_in_client(boss)
+
+        client.post(f"/admin/auth/user/{boss.pk}/delete/", {"post": "yes"})
+        client.post(f"/admin/auth/group/{team.pk}/delete/", {"post": "yes"})
+        client.post("/admin/auth/user/", {"action": "delete_selected", "_selected_action": [boss.pk], "post": "yes"})
+        client.post(f"/admin/auth/user/{boss.pk}/password/", {"usable_password": "false"})
+
+        boss.refresh_from_db()
+        assert boss.groups.get() == team
+        assert boss.has_usable_password()

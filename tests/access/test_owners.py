@@ -1,9 +1,12 @@
-"""Schedules, event handlers and webhooks act with the permissions of their owner, and stop when it loses them."""
+"""Schedules, event handlers, webhooks and bulk operations act as their owner, and stop when it loses a right."""
 
 import pytest
 from django.test import Client
 
+from conductor_app.access.authentication import acting_as_owner
 from conductor_app.access.commands.users import Subject, revoke
+from conductor_app.bulk import commands as bulk_commands
+from conductor_app.bulk import executor as bulk_executor
 from conductor_app.events.commands import intake as event_intake
 from conductor_app.events.models import EventAction, EventHandler, Webhook
 from conductor_app.processes.sweeps import sweep_once
@@ -174,3 +177,32 @@ def test_a_webhook_that_completes_tasks_needs_the_permission_on_their_workflows(
     document = {**WEBHOOK, "workflowsToStart": {}, "receiverWorkflowNamesToVersions": {"foreign": 1}}
 
     assert api.post("/metadata/webhook", document).status_code == 403
+
+
+def test_a_bulk_operation_changes_the_runs_that_its_owner_may_control_when_their_turn_comes(api, team, clock):
+    root = api_client_of(create_application("second", "ADMIN"))
+    root.define(simple("pack"), name="other")
+    grant_access(team, "WORKFLOW_DEF", "ship", "READ")
+    runs = [root.start("ship"), root.start("other")]
+
+    _start_bulk_operation(team, "pause", "RUNNING")
+    _run_bulk_operations(clock)
+    paused = [Run.objects.get(pk=run).status for run in runs]
+    _start_bulk_operation(team, "resume", "PAUSED")
+    lose(team)
+    _run_bulk_operations(clock)
+
+    assert paused == ["PAUSED", "RUNNING"]
+    assert Run.objects.get(pk=runs[0]).status == "PAUSED"
+
+
+def _start_bulk_operation(team, action, status):
+    with acting_as_owner(team.user_id):
+        bulk_commands.start(bulk_commands.BulkRequest(action, {"status": [status]}, "a reason"), team.name)
+
+
+def _run_bulk_operations(clock):
+    for _ in range(20):
+        clock.advance(seconds=0.5)
+        with run_commit_hooks():
+            bulk_executor.run_due_operations()

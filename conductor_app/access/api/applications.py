@@ -13,6 +13,7 @@ from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKe
 from ...web.api.permissions import (
     ADMINISTRATORS_ONLY,
     ALLOW_ALL,
+    RequiresAccess,
     can_update_application,
     can_view_application,
     can_view_users,
@@ -41,7 +42,7 @@ def application_of_key(request: ConductorRequest, url_kwargs: dict[str, str]) ->
     return [{APPLICATION: id} for id in ids] or [{}]
 
 
-can_view_application_of_key = requires(READ, APPLICATION, application_of_key)
+can_view_application_of_key = RequiresAccess(((READ, APPLICATION),), application_of_key, names_targets=False)
 
 
 class Applications(ConductorView):

@@ -8,7 +8,7 @@ from django.db.models.signals import post_delete, pre_save
 
 from ...core.errors import NotFound
 from ...utils import clock
-from ..audit import record_access_change, require_free_application_name
+from ..audit import comparable_name, record_access_change, require_free_application_name
 from ..grants import require_group_permissions, require_user_permissions
 from ..models import AccessKey, Application, Grant, Tag
 from ..permissions import WEBHOOK, require_plain_name, role_group
@@ -29,14 +29,41 @@ def find_application(id: str) -> Application:
     return found
 
 
+def find_managed_application(id: str) -> Application:
+    """Return an application whose permissions the current actor has, so that it may change the application.
+
+    Raises:
+        NotFound: when there is no such application.
+        Forbidden: when the current actor does not have all permissions of the application.
+    """
+    found = find_application(id)
+    require_user_permissions(found.user_id)
+    return found
+
+
+def require_name(name: str) -> None:
+    """Check the new name of an application: the audit log knows actors by their names.
+
+    Raises:
+        Conflict: when a user has this name.
+        Forbidden: when an application of this name has permissions that the current actor does not have.
+    """
+    require_free_application_name(name)
+    for row in Application.objects.only("name", "user_id").iterator():
+        if comparable_name(row.name) == comparable_name(name):
+            require_user_permissions(row.user_id)
+
+
 def create_application(name: str, by: str, *roles: str) -> Application:
     """Create an application with the given roles. Without roles or grants it has no access.
 
     Raises:
         Conflict: when a user has this name.
+        Forbidden: when an application of this name has permissions that the current actor does not have.
         NotFound: when one of the roles does not exist.
     """
     with transaction.atomic():
+        require_name(name)
         created = new_application(name, by)
         record_access_change(KIND, created.id, "create", by, name=name)
         for role in roles:
@@ -49,11 +76,12 @@ def rename_application(id: str, name: str, by: str) -> Application:
 
     Raises:
         Conflict: when a user has this name.
+        Forbidden: when it, or another one of this name, has permissions that the current actor does not have.
         NotFound: when there is no such application.
     """
     with transaction.atomic():
-        found = find_application(id)
-        require_free_application_name(name)
+        found = find_managed_application(id)
+        require_name(name)
         found.name, found.updated_at, found.updated_by = name, clock.now(), by
         found.user.first_name = name[:150]
         found.user.save()
@@ -67,9 +95,10 @@ def delete_application(id: str, by: str) -> None:
 
     Raises:
         NotFound: when there is no such application.
+        Forbidden: when the current actor does not have all permissions of the application.
     """
     with transaction.atomic():
-        found = find_application(id)
+        found = find_managed_application(id)
         found.user.delete()
         record_access_change(KIND, id, "delete", by, name=found.name)
 
@@ -78,13 +107,13 @@ def add_role(id: str, role: str, by: str) -> None:
     """Add a role to an application.
 
     Raises:
-        Forbidden: when the current actor does not have the permissions of the role.
+        Forbidden: when the current actor does not have the permissions of the role and of the application.
         NotFound: when there is no such application or role.
     """
     with transaction.atomic():
         group = role_group(role)
         require_group_permissions([group])
-        find_application(id).user.groups.add(group)
+        find_managed_application(id).user.groups.add(group)
         record_access_change(KIND, id, "add role", by, role=role)
 
 
@@ -93,9 +122,10 @@ def remove_role(id: str, role: str, by: str) -> None:
 
     Raises:
         NotFound: when there is no such application or role.
+        Forbidden: when the current actor does not have all permissions of the application.
     """
     with transaction.atomic():
-        find_application(id).user.groups.remove(role_group(role))
+        find_managed_application(id).user.groups.remove(role_group(role))
         record_access_change(KIND, id, "remove role", by, role=role)
 
 
@@ -107,9 +137,8 @@ def create_key(id: str, by: str) -> tuple[str, str]:
         NotFound: when there is no such application.
     """
     with transaction.atomic():
-        application = find_application(id)
         # The holder of the key acts as the application.
-        require_user_permissions(application.user_id)
+        application = find_managed_application(id)
         key_id, secret = new_key(application)
         record_access_change(KIND, id, "create key", by, key=key_id)
     return key_id, secret
@@ -132,12 +161,11 @@ def toggle_key(id: str, key_id: str, by: str) -> AccessKey:
 
     Raises:
         NotFound: when the application has no such key.
+        Forbidden: when the current actor does not have all permissions of the application.
     """
     with transaction.atomic():
         key = _key(id, key_id)
         key.is_active = not key.is_active
-        if key.is_active:
-            require_user_permissions(key.application.user_id)
         key.save()
         record_access_change(KIND, id, "enable key" if key.is_active else "disable key", by, key=key_id)
     return key
@@ -148,6 +176,7 @@ def delete_key(id: str, key_id: str, by: str) -> None:
 
     Raises:
         NotFound: when the application has no such key.
+        Forbidden: when the current actor does not have all permissions of the application.
     """
     with transaction.atomic():
         _key(id, key_id).delete()
@@ -158,6 +187,7 @@ def _key(id: str, key_id: str) -> AccessKey:
     found = AccessKey.objects.select_for_update().filter(pk=key_id, application_id=id).first()
     if found is None:
         raise NotFound(f"Application {id} has no key {key_id}.")
+    require_user_permissions(found.application.user_id)
     return found
 
 

@@ -14,12 +14,11 @@ from django.contrib.auth.models import User
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Q, QuerySet
 
 from ...core.errors import Conflict, Invalid
 from ..audit import record_access_change, require_free_user_name
 from ..grants import require_grant, require_group_permissions, require_user_permissions
-from ..models import Application, Grant, GroupProfile, UserProfile
+from ..models import Application, Grant, UserProfile
 from ..permissions import (
     ADMIN,
     SYSTEM_ROLES,
@@ -31,7 +30,7 @@ from ..permissions import (
 )
 from ..tokens import APPLICATION_USER_PREFIX
 from .applications import create_application, create_key
-from .users import MAX_ID_LENGTH, USER_KIND, Subject, insert_grants, new_user
+from .users import MAX_ID_LENGTH, USER_KIND, Subject, insert_grants, keep_administrator, new_user
 
 VIEWER, OPERATOR, AUTHOR, WORKER = "USER_READ_ONLY", "WORKFLOW_MANAGER", "METADATA_MANAGER", "WORKER"
 PERSON_ROLES = (VIEWER, OPERATOR, AUTHOR, ADMIN)
@@ -168,7 +167,7 @@ def set_access(user_id: int, access: Access, by: str) -> None:
         Forbidden: when the current actor does not have one of the permissions, before or after the change.
         Conflict: when the present access is custom, or no other administrator would remain.
     """
-    with transaction.atomic():
+    with keep_administrator():
         user = get_user_model().objects.select_for_update().get(pk=user_id)
         program = Application.objects.filter(user=user).first()
         require_valid_access(access, PROGRAM_ROLES if program else PERSON_ROLES)
@@ -178,8 +177,6 @@ def set_access(user_id: int, access: Access, by: str) -> None:
             raise Conflict(f"{user} is a superuser, whose access is changed on the page of the user only.")
         if before.is_custom:
             raise Conflict(f"The access of {user} fits no role and scope. Change its groups and grants instead.")
-        if before.role == ADMIN and access.role != ADMIN:
-            require_another_administrator(user)
         _replace_access(user, access, by)
         if program is None:
             user.is_staff = True
@@ -265,38 +262,15 @@ def set_active(user_id: int, is_active: bool, by: str) -> None:
         Forbidden: when the current actor does not have all permissions of the person.
         Conflict: when no other administrator would remain.
     """
-    with transaction.atomic():
+    with keep_administrator():
         user = get_user_model().objects.select_for_update().get(pk=user_id)
         if not is_active:
             require_user_permissions(user.pk)
-            require_another_administrator(user)
         user.is_active = is_active
         user.save(update_fields=["is_active"])
         # A deactivated user has no permissions.
         require_user_permissions(user.pk)
         record_access_change(USER_KIND, user.get_username(), "activate" if is_active else "deactivate", by)
-
-
-def require_another_administrator(user: User) -> None:
-    """Check that an administrator remains who can sign in when this one no longer is one.
-
-    Raises:
-        Conflict: when there is no other.
-    """
-    # Two administrators who take the role from each other wait here.
-    list(GroupProfile.objects.select_for_update().filter(role=ADMIN))
-    if not user.is_superuser and not administrators().filter(pk=user.pk).exists():
-        return
-    able = Q(external_identities__isnull=False) | ~Q(password__startswith="!")
-    if not administrators().filter(able).exclude(pk=user.pk).exists():
-        raise Conflict(f"{user} is the only administrator who can sign in. Make another person an administrator first.")
-
-
-def administrators() -> "QuerySet[User]":
-    """Return the people with all permissions who are not deactivated."""
-    by_group = Q(groups__profile__role=ADMIN) | Q(groups__profile__roles__profile__role=ADMIN)
-    people: QuerySet[User] = get_user_model().objects.filter(application=None, is_active=True, is_staff=True)
-    return people.filter(Q(is_superuser=True) | by_group).distinct()
 
 
 def matching_names(access: Access, names: Iterable[str], tagged: Mapping[str, Iterable[str]]) -> list[str]:

@@ -1,6 +1,7 @@
 """Commands on users, groups, roles and grants. The id of a user that clients use is Django's `username`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,10 +14,11 @@ from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...utils import clock
 from ..audit import announce_access_change, record_access_change, require_free_user_name
 from ..authentication import Actor, current_actor
-from ..grants import require_grant, require_group_permissions, require_rights
+from ..grants import require_grant, require_group_permissions, require_rights, require_user_permissions
 from ..models import Grant, GroupProfile, UserProfile
 from ..permissions import (
     ACCESSES,
+    ADMIN,
     PERMISSION_BY_RIGHT,
     RIGHT_BY_NAME,
     SYSTEM_ROLES,
@@ -40,6 +42,33 @@ class Subject:
 
     user_id: int | None = None
     group_id: int | None = None
+
+
+@contextmanager
+def keep_administrator() -> Iterator[None]:
+    """Run the block in a transaction, after which an administrator remains who can sign in, if there was one before.
+
+    Raises:
+        Conflict: when none would remain.
+    """
+    with transaction.atomic():
+        # Two administrators who take the role from each other wait here.
+        list(GroupProfile.objects.select_for_update().filter(role=ADMIN))
+        able = administrators().filter(Q(external_identities__isnull=False) | ~Q(password__startswith="!"))
+        before = [user.get_username() for user in able[:3]]
+        yield
+        if before and not able.exists():
+            raise Conflict(
+                f"{', '.join(before)} is the only administrator who can sign in. "
+                "Make another person an administrator first."
+            )
+
+
+def administrators() -> "QuerySet[User]":
+    """Return the people with all permissions who are not deactivated."""
+    by_group = Q(groups__profile__role=ADMIN) | Q(groups__profile__roles__profile__role=ADMIN)
+    people: QuerySet[User] = get_user_model().objects.filter(application=None, is_active=True, is_staff=True)
+    return people.filter(Q(is_superuser=True) | by_group).distinct()
 
 
 def find_subject(kind: str, id: str) -> Subject:
@@ -101,9 +130,15 @@ def grant(subject: Subject, target_type: str, target_id: str, accesses: Iterable
 
 
 def revoke(subject: Subject, target_type: str, target_id: str, accesses: Iterable[str], to: str, by: str) -> None:
-    """Revoke accesses to a target. Accesses that are not granted are ignored."""
+    """Revoke accesses to a target. Accesses that are not granted are ignored.
+
+    Raises:
+        Forbidden: when the current actor does not have them.
+    """
+    accesses = [*accesses]
+    require_grant(target_type, target_id, accesses, is_prefix=means_prefix(target_type, target_id))
     with transaction.atomic():
-        found = _filter_subject(subject).filter(target_type=target_type, target_id=target_id, access__in=list(accesses))
+        found = _filter_subject(subject).filter(target_type=target_type, target_id=target_id, access__in=accesses)
         found.delete()
         record_access_change("permission", f"{target_type}:{target_id}", "revoke", by, to=to, access=sorted(accesses))
 
@@ -197,18 +232,22 @@ def upsert_user(id: str, facts: UserSettings, by: str) -> User:
     Raises:
         Invalid: when the id is invalid.
         NotFound: when one of the roles or groups does not exist.
-        Conflict: when another user or an application has this name, or a concurrent request creates the same user.
+        Conflict: when another user or an application has this name, a concurrent request creates the same user, or no
+            other administrator would remain.
+        Forbidden: when the current actor does not have all permissions of the user.
     """
     if not id or len(id) > MAX_ID_LENGTH or id.startswith(APPLICATION_USER_PREFIX):
         raise Invalid(
             f"A user id must have 1 to {MAX_ID_LENGTH} characters and not begin with '{APPLICATION_USER_PREFIX}'."
         )
-    with transaction.atomic():
+    with keep_administrator():
         user = get_user_model().objects.select_for_update().filter(username=id).first()
         is_new = user is None
         if user is None:
             require_free_user_name(id)
             user = new_user(id)
+        else:
+            require_user_permissions(user.pk)
         first, _, last = facts.name.partition(" ")
         user.first_name, user.last_name = first, last
         user.save()
@@ -264,9 +303,10 @@ def delete_user(id: str, by: str) -> None:
 
     Raises:
         NotFound: when there is no such user.
-        Conflict: when the user is a superuser or belongs to an application.
+        Conflict: when the user is a superuser, belongs to an application, or is the last administrator.
+        Forbidden: when the current actor does not have all permissions of the user.
     """
-    with transaction.atomic():
+    with keep_administrator():
         found = get_user_model().objects.filter(username=id).first()
         if found is None:
             raise NotFound(f"There is no user {id}.")
@@ -274,6 +314,7 @@ def delete_user(id: str, by: str) -> None:
             raise Conflict(f"{id} is a superuser. Delete superusers on the admin pages.")
         if id.startswith(APPLICATION_USER_PREFIX):
             raise Conflict(f"{id} is the user of an application. Delete the application instead.")
+        require_user_permissions(found.pk)
         found.delete()
         record_access_change(USER_KIND, id, "delete", by)
 
@@ -294,14 +335,16 @@ def upsert_group(id: str, settings: GroupSettings, by: str) -> Group:
     Raises:
         Invalid: when the id is empty or too long.
         NotFound: when one of the roles does not exist.
-        Conflict: when a role has the same name.
+        Conflict: when a role has the same name, or no administrator would remain.
+        Forbidden: when the current actor does not have all permissions of the group.
     """
     if not id or len(id) > MAX_ID_LENGTH:
         raise Invalid(f"The id of a group must have 1 to {MAX_ID_LENGTH} characters.")
-    with transaction.atomic():
+    with keep_administrator():
         group = list_groups().filter(name=id).first()
         is_new = group is None
         group = group or _new_group(id)
+        require_group_permissions([group])
         facts, _ = GroupProfile.objects.get_or_create(group=group)
         facts.description, facts.default_access = settings.description, dict(settings.default_access)
         facts.contact = dict(settings.contact)
@@ -334,9 +377,13 @@ def delete_group(id: str, by: str) -> None:
 
     Raises:
         NotFound: when there is no such group.
+        Forbidden: when the current actor does not have all permissions of the group.
+        Conflict: when no administrator would remain.
     """
-    with transaction.atomic():
-        find_group(id).delete()
+    with keep_administrator():
+        group = find_group(id)
+        require_group_permissions([group])
+        group.delete()
         record_access_change(GROUP_KIND, id, "delete", by)
 
 
@@ -358,9 +405,13 @@ def remove_users(id: str, user_ids: Sequence[str], by: str) -> None:
 
     Raises:
         NotFound: when there is no such group, or one of the users does not exist.
+        Forbidden: when the current actor does not have all permissions of the group.
+        Conflict: when no administrator would remain.
     """
-    with transaction.atomic():
-        find_group(id).user_set.remove(*(find_user(each) for each in user_ids))
+    with keep_administrator():
+        group = find_group(id)
+        require_group_permissions([group])
+        group.user_set.remove(*(find_user(each) for each in user_ids))
         record_access_change(GROUP_KIND, id, "remove users", by, users=list(user_ids))
 
 
@@ -404,13 +455,15 @@ def update_role(name: str, permissions: Sequence[str], by: str, reason: str = ""
     Raises:
         Invalid: when one of the permissions does not exist.
         NotFound: when there is no such role.
-        Forbidden: when the role is built in.
+        Forbidden: when the role is built in, or has permissions that the current actor does not have.
     """
     check_role(name, permissions)
     wanted = _find_permissions(permissions)
     require_rights(RIGHT_BY_NAME[each] for each in permissions)
     with transaction.atomic():
-        _find_custom_role(name).permissions.set(wanted)
+        role = _find_custom_role(name)
+        require_group_permissions([role])
+        role.permissions.set(wanted)
         record_access_change(ROLE_KIND, name, "change", by, reason, permissions=sorted(permissions))
 
 
@@ -419,10 +472,12 @@ def delete_role(name: str, by: str, reason: str = "") -> None:
 
     Raises:
         NotFound: when there is no such role.
-        Forbidden: when the role is built in.
+        Forbidden: when the role is built in, or has permissions that the current actor does not have.
     """
     with transaction.atomic():
-        _find_custom_role(name).delete()
+        role = _find_custom_role(name)
+        require_group_permissions([role])
+        role.delete()
         record_access_change(ROLE_KIND, name, "delete", by, reason)
 
 

@@ -16,14 +16,14 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.errors import Conflict, RequestRefused
+from ...core.errors import RequestRefused
 from ...web.badges import relative_time
 from ...web.pages import GrantedRowsAdmin, ReadOnlyAdmin, show_refusal
-from ..audit import require_free_application_name
 from ..commands import applications, users
 from ..commands.users import Subject
+from ..grants import may_give
 from ..models import AccessKey, Application, Grant
-from ..permissions import ACCESSES, ADMIN, GRANTABLE_TARGET_TYPES
+from ..permissions import ACCESSES, ADMIN, GRANTABLE_TARGET_TYPES, read_permission_set
 from ..visibility import may
 
 
@@ -96,8 +96,12 @@ class AccessKeyAdmin(ReadOnlyAdmin):
     @admin.action(description=gettext_lazy("Delete"), permissions=["remove"])
     def remove(self, request: HttpRequest, queryset: QuerySet[AccessKey]) -> None:
         """Delete the selected keys."""
-        for key in queryset:
-            applications.delete_key(key.application_id, key.pk, request.user.get_username())
+        try:
+            for key in queryset:
+                applications.delete_key(key.application_id, key.pk, request.user.get_username())
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+            return
         self.message_user(request, _("Deleted."))
 
     def has_toggle_permission(self, request: HttpRequest) -> bool:
@@ -126,10 +130,15 @@ class ApplicationForm(forms.ModelForm):
         name: str = self.cleaned_data["name"]
         if "name" in self.changed_data:
             try:
-                require_free_application_name(name)
-            except Conflict as refused:
+                applications.require_name(name)
+            except RequestRefused as refused:
                 raise ValidationError(refused.message) from None
         return name
+
+
+def _is_covered(application: Application | None) -> bool:
+    """Return True if the current user has all permissions of an application, which it could take over otherwise."""
+    return application is None or may_give(read_permission_set(application.user_id))
 
 
 class ApplicationAdmin(GrantedRowsAdmin):
@@ -146,10 +155,10 @@ class ApplicationAdmin(GrantedRowsAdmin):
     has_add_permission = admin.ModelAdmin.has_add_permission
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may(request.user, "conductor.change_application", obj)
+        return _is_covered(obj) and may(request.user, "conductor.change_application", obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may(request.user, "conductor.delete_application", obj)
+        return _is_covered(obj) and may(request.user, "conductor.delete_application", obj)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Application]:
         return super().get_queryset(request).prefetch_related("user__groups", "keys")
@@ -259,8 +268,12 @@ class GrantAdmin(ReadOnlyAdmin):
     @admin.action(description=gettext_lazy("Revoke"), permissions=["delete"])
     def revoke_grants(self, request: HttpRequest, queryset: QuerySet[Grant]) -> None:
         """Revoke the selected grants."""
-        for row in queryset.select_related("user", "group"):
-            self.delete_model(request, row)
+        try:
+            for row in queryset.select_related("user", "group"):
+                self.delete_model(request, row)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+            return
         self.message_user(request, _("Permissions revoked."))
 
     @admin.display(description=gettext_lazy("user or group"))

@@ -12,14 +12,16 @@ from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
 from django.forms import CheckboxSelectMultiple
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import Conflict
 from ...web.badges import relative_time
+from ...web.pages import show_refusal
 from ..audit import record_access_change, require_free_user_name
+from ..commands.users import keep_administrator
 from ..grants import may_give
 from ..permissions import (
     ALL_PERMISSIONS,
@@ -82,6 +84,36 @@ class AuditedAdmin:
         fields = [name for part in message if isinstance(part, dict) for each in part.values()
                   for name in each.get("fields", ())]  # fmt: skip
         record_access_change(self.object_type, str(obj), action, request.user.get_username(), fields=fields)
+
+
+class AdministratorsMixin:
+    """Mixin that refuses a change after which no administrator could sign in."""
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return _keep_administrator(super().changeform_view, request, *args, **kwargs)  # type: ignore[misc]
+
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return _keep_administrator(super().delete_view, request, *args, **kwargs)  # type: ignore[misc]
+
+    def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return _keep_administrator(super().changelist_view, request, *args, **kwargs)  # type: ignore[misc]
+
+    def user_change_password(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return _keep_administrator(super().user_change_password, request, *args, **kwargs)  # type: ignore[misc]
+
+
+def _keep_administrator(
+    view: Callable[..., HttpResponse], request: HttpRequest, *args: Any, **kwargs: Any
+) -> HttpResponse:
+    """Call a view, and show its form again with the reason if no administrator would remain."""
+    if request.method != "POST":
+        return view(request, *args, **kwargs)
+    try:
+        with keep_administrator():
+            return view(request, *args, **kwargs)
+    except Conflict as refused:
+        show_refusal(request, refused)
+        return HttpResponseRedirect(request.get_full_path())
 
 
 class PermissionCheckboxes(CheckboxSelectMultiple):
@@ -193,7 +225,7 @@ class NewUserForm(FreeNameMixin, AdminUserCreationForm):
     """Form of a new user."""
 
 
-class AuditedUserAdmin(AuditedAdmin, CheckboxAdmin, SignInFieldsMixin, UserAdmin):
+class AuditedUserAdmin(AuditedAdmin, AdministratorsMixin, CheckboxAdmin, SignInFieldsMixin, UserAdmin):
     """Users: people, and the users of applications."""
 
     object_type, permission_field = "user", "user_permissions"
@@ -229,7 +261,7 @@ class AuditedUserAdmin(AuditedAdmin, CheckboxAdmin, SignInFieldsMixin, UserAdmin
         return relative_time(round(row.date_joined.timestamp() * 1000))
 
 
-class AuditedGroupAdmin(AuditedAdmin, CheckboxAdmin, GroupAdmin):
+class AuditedGroupAdmin(AuditedAdmin, AdministratorsMixin, CheckboxAdmin, GroupAdmin):
     """Groups, and the built-in roles, which are reset at each start of the server."""
 
     object_type, permission_field = "group", "permissions"
@@ -250,4 +282,5 @@ class AuditedGroupAdmin(AuditedAdmin, CheckboxAdmin, GroupAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
         is_every_servers = obj is not None and self.role(obj) in SYSTEM_ROLES
-        return not is_every_servers and super().has_delete_permission(request, obj)
+        is_covered = obj is None or may_give(read_group_permission_set(obj.pk))
+        return is_covered and not is_every_servers and super().has_delete_permission(request, obj)

@@ -5,7 +5,7 @@ from contextlib import suppress
 from django.http import HttpResponse
 
 from ...access.authentication import Target
-from ...access.permissions import DELETE, READ, WEBHOOK
+from ...access.permissions import DELETE, READ, UPDATE, WEBHOOK
 from ...access.visibility import visible
 from ...core.decide import Report
 from ...core.document.fields import IntegerOf, MapOf, read_mapping, read_text
@@ -26,7 +26,6 @@ from ...web.api.permissions import (
     RequiresAccess,
     RequiresDefinitionAccess,
     definitions_in_body,
-    requires,
 )
 from ...web.api.requests import errors_under
 from ...web.api.view import ConductorRequest, ConductorView
@@ -36,7 +35,7 @@ from . import handlers
 from .handlers import webhook_document
 
 can_report_task = RequiresAccess(TASK_REPORT_RIGHTS, targets.attempt_in_address("task_id"))
-can_complete_by_reference = RequiresAccess(TASK_REPORT_RIGHTS, targets.open_tasks_by_reference("workflow"))
+can_complete_by_reference = RequiresAccess(TASK_REPORT_RIGHTS, targets.tasks_by_reference("workflow"))
 can_create_webhook = RequiresDefinitionAccess(WEBHOOK, targets.definitions_in_body(WEBHOOK))
 QUEUE_STATUSES = ("COMPLETED", "FAILED")
 """The statuses that have a queue."""
@@ -48,19 +47,32 @@ OTHER_FIELDS = frozenset(("url", "createTime", "updateTime", "updatedBy", "webho
 
 
 def webhook_in_address(request: ConductorRequest, url_kwargs: dict[str, str]) -> list[Target]:
-    """Return the webhook with the id in the path, by its name. A missing one is reported by the view."""
+    """Return the webhook with the id in the path, by its name. A missing one is a target that no grant matches."""
     names = Webhook.objects.filter(pk=url_kwargs["id"]).values_list("name", flat=True)
-    return [{WEBHOOK: name} for name in names]
+    return [{WEBHOOK: name} for name in names] or [{}]
 
 
-def webhooks_named_before_and_after(request: ConductorRequest, url_kwargs: dict[str, str]) -> list[Target]:
-    """Return the webhook with the id in the path, by its name and by the one in the body."""
-    return [*webhook_in_address(request, url_kwargs), *definitions_in_body(WEBHOOK)(request, url_kwargs)]
+def requires_on_webhook(access: str) -> RequiresAccess:
+    """Return the rule that requires an access to the webhook with the id in the path."""
+    return RequiresAccess(((access, WEBHOOK),), webhook_in_address, names_targets=False)
 
 
-can_update_webhook = RequiresDefinitionAccess(WEBHOOK, webhooks_named_before_and_after)
-can_view_webhook = requires(READ, WEBHOOK, webhook_in_address)
-can_delete_webhook = requires(DELETE, WEBHOOK, webhook_in_address)
+class RequiresWebhookUpdate(RequiresDefinitionAccess):
+    """UPDATE on the webhook with the id in the path, and the permission to save the name in the body."""
+
+    def check(self, request: ConductorRequest, url_kwargs: dict[str, str]) -> None:
+        """Check the permission, and note the name that the request creates.
+
+        Raises:
+            Forbidden: when the actor lacks the permission.
+        """
+        requires_on_webhook(UPDATE).check(request, url_kwargs)
+        super().check(request, url_kwargs)
+
+
+can_update_webhook = RequiresWebhookUpdate(WEBHOOK, definitions_in_body(WEBHOOK))
+can_view_webhook = requires_on_webhook(READ)
+can_delete_webhook = requires_on_webhook(DELETE)
 
 
 class EventQueueSizes(ConductorView):

@@ -75,7 +75,7 @@ class RequiresAccessLater:
 
 TASK_VIEW_RIGHTS = (*RUN_VIEW_RIGHTS, *WORKER_RIGHTS)
 can_view_task = RequiresAccess(TASK_VIEW_RIGHTS, targets.attempt_in_address("task_id"))
-can_report_by_reference = RequiresAccess(TASK_REPORT_RIGHTS, targets.open_tasks_by_reference("workflow_id"))
+can_report_by_reference = RequiresAccess(TASK_REPORT_RIGHTS, targets.tasks_by_reference("workflow_id"))
 can_log_task = RequiresAccess(TASK_REPORT_RIGHTS, targets.attempt_in_address("task_id", must_exist=True))
 can_report_loaded_task = RequiresAccessLater(TASK_REPORT_RIGHTS)
 

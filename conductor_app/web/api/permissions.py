@@ -10,7 +10,14 @@ from typing import Any, Protocol
 
 from django.apps import apps
 
-from ...access.authentication import Actor, Target, require_permission, task_target
+from ...access.authentication import (
+    Actor,
+    Target,
+    is_allowed,
+    missing_permission_error,
+    require_permission,
+    task_target,
+)
 from ...access.permissions import (
     APPLICATION,
     CREATE,
@@ -128,13 +135,21 @@ def attempt_in_address(url_kwarg: str, *, must_exist: bool = False) -> TargetFin
     return find
 
 
-def open_tasks_by_reference(url_kwarg: str) -> TargetFinder:
-    """Find the open tasks with the reference in the path, in the run that another path parameter names."""
+def tasks_by_reference(url_kwarg: str) -> TargetFinder:
+    """Find the open tasks with the reference in the path, in the run that another path parameter names.
+
+    Without an open one, an ended one stands for them, and otherwise the run: the refusal of a caller without rights
+    must not tell whether there is such a task.
+    """
 
     def find(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
-        ref = url_kwargs["ref"]
-        open_ones = Attempt.objects.open().filter(run_id=url_kwargs[url_kwarg])
-        return targets_of_attempts(open_ones.filter(task__ref__in=[key.ref for key in possible_keys(ref)]))
+        refs = [key.ref for key in possible_keys(url_kwargs["ref"])]
+        named = Attempt.objects.of_runs().filter(run_id=url_kwargs[url_kwarg], task__ref__in=refs)
+        return (
+            targets_of_attempts(named.open())
+            or targets_of_attempts(named.order_by("-pk")[:1])
+            or list(run_in_address(url_kwarg)(request, url_kwargs))
+        )
 
     return find
 
@@ -212,16 +227,21 @@ class RequiresAccess:
     """One of these rights, on each thing that the request is about.
 
     `find_targets`: finds the things; it is not called for an actor that has the right over all of them.
+    `names_targets`: False if the request has the id of a thing, whose name a refusal must not tell.
     """
 
     rights: tuple[Right, ...]
     find_targets: TargetFinder
+    names_targets: bool = True
 
     def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
         """Raise Forbidden where the actor may not."""
         # Not every object is in a domain: a permission on all domains is not one on all objects.
-        if not request.actor.permissions.allows_all(*(right for right in self.rights if right[1] != DOMAIN)):
-            require_permission(request.actor, self.rights, self.find_targets(request, url_kwargs))
+        if request.actor.permissions.allows_all(*(right for right in self.rights if right[1] != DOMAIN)):
+            return
+        for target in self.find_targets(request, url_kwargs):
+            if not is_allowed(request.actor, self.rights, target):
+                raise missing_permission_error(request.actor, self.rights, target if self.names_targets else {})
 
     def describe(self) -> str:
         """Return the requirement as a phrase for the documentation."""
@@ -244,7 +264,11 @@ class RequiresDefinitionAccess:
         permissions = request.actor.permissions
         if permissions.is_admin and request.actor.user_id is None:
             return
-        new, old = split_new_and_existing(self.target_type, list(self.find_targets(request, url_kwargs)))
+        found = list(self.find_targets(request, url_kwargs))
+        if not permissions.allows_all((CREATE, self.target_type), (UPDATE, self.target_type)):
+            # A caller with neither right does not learn from the refusal whether the object exists.
+            require_permission(request.actor, [(CREATE, self.target_type), (UPDATE, self.target_type)], found)
+        new, old = split_new_and_existing(self.target_type, found)
         if not permissions.allows_all((CREATE, self.target_type)):
             require_permission(request.actor, [(CREATE, self.target_type)], new)
         if not permissions.allows_all((UPDATE, self.target_type)):
