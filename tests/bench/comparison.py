@@ -181,7 +181,7 @@ def warm_up(server: Server, comparison: Comparison) -> None:
     workloads = [
         each for each in comparison.workloads_of(server) if each.definitions and "max_runs" not in each.changes
     ]
-    workloads = [each for each in workloads if each.name not in {"sdk", "connections", "dispatch"}] or workloads[:1]
+    workloads = [each for each in workloads if each.name not in {"sdk", "dispatch"}] or workloads[:1]
     announce(f"Warming up {server.name}, {server.profile}, for {seconds:.0f} s")
     options = replace(comparison.options, seconds=seconds / max(len(workloads), 1))
     for workload in workloads:

@@ -50,7 +50,7 @@ class Load:
     waiting_tasks: int = 0
     """Tasks that earlier runs have left in the queue."""
     waits_for_end: bool = True
-    """The load ends when all runs have ended. Otherwise it ends when all are started."""
+    """The load ends when all runs have ended. Otherwise it ends when all are started, or after `seconds` of work."""
 
 
 @dataclass
@@ -58,6 +58,8 @@ class Outcome:
     """What happened."""
 
     tasks: int = 0
+    late_tasks: int = 0
+    """Tasks that were claimed before the end of the load, and reported after it."""
     runs: int = 0
     seconds: float = 0.0
     client_cpu: float = 0.0
@@ -120,19 +122,23 @@ class Clients:
         load, outcome = self.load, self.outcome
         poll = self.requests.get(f"/tasks/poll/batch/{name}?workerid=bench-{number}&count=1&timeout={POLL_MS}")
         result = orjson.dumps({"status": "COMPLETED", "workerId": f"bench-{number}", "outputData": load.output})[1:]
-        path, ids = "/tasks/update-v2" if load.takes_next else "/tasks", dict[bytes, bytes]()
-        while not self.has_ended:
+        ids = dict[bytes, bytes]()
+        while ids or not self.has_ended:
             if not ids:
                 reply = yield poll
                 ids = dict(IDS.findall(reply.body)) if self._is_success(reply, "poll") else {}
                 continue
             names = b'{"workflowInstanceId":"%b","taskId":"%b",' % (ids[b"workflowInstanceId"], ids[b"taskId"])
-            sent = time.perf_counter()
+            takes_next = load.takes_next and not self.has_ended
+            path, sent = "/tasks/update-v2" if takes_next else "/tasks", time.perf_counter()
             reply = yield self.requests.post(path, names + result)
-            outcome.reports_ms.append((time.perf_counter() - sent) * 1000)
             is_success = self._is_success(reply, "report")
-            outcome.tasks += is_success
-            ids = dict(IDS.findall(reply.body)) if is_success and load.takes_next else {}
+            ids = dict(IDS.findall(reply.body)) if is_success and takes_next else {}
+            if self.has_ended:
+                outcome.late_tasks += is_success
+            else:
+                outcome.tasks += is_success
+                outcome.reports_ms.append((time.perf_counter() - sent) * 1000)
 
     def observe_end(self) -> Script:
         """End the load when all runs are started or have ended, or at its limit."""
@@ -148,10 +154,10 @@ class Clients:
             expected = self.begun_runs * load.tasks_a_run + load.waiting_tasks
             is_open = bool(load.connections) and outcome.tasks < expected
             is_started = self.all_are_started() and outcome.runs == self.begun_runs
+            if is_started and not load.waits_for_end and (not load.connections or outcome.seconds > load.seconds):
+                break
             if is_open or not is_started or now - checked < END_CHECK_SECONDS:
                 yield None
-            elif not load.waits_for_end:
-                break
             else:
                 checked = now
                 reply = yield running

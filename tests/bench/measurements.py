@@ -20,7 +20,7 @@ from .processes import cpu_seconds
 from .samples import Sample, summarize
 from .servers import EMBEDDED, ROOT, Server
 
-PAYLOAD_BYTES, DEEP_QUEUE, WIDTH, STANDALONE_TASKS, SQLITE_STARTS = 100_000, 2500, 3000, 2000, 2000
+PAYLOAD_BYTES, DEEP_QUEUE, WIDTH, STANDALONE_TASKS, SQLITE_STARTS = 100_000, 3000, 3000, 2000, 2000
 IDLE_POLLS = int(os.environ.get("IDLE_POLLS", "200"))
 SDK_RUNS_PER_SECOND = 12
 LIMIT_SECONDS, LEAST_SECONDS = 60.0, 5.0
@@ -84,18 +84,23 @@ def measure_load(workload: Workload, server: Server, options: Options) -> list[S
 
 
 def measure_starts_and_deep_queue(workload: Workload, server: Server, options: Options) -> list[Sample]:
-    """Measure starts without workers, and then the workers on the queue that the starts have filled."""
-    starts = _measure("starts", server, workload.load(server, options, connections=0, waits_for_end=False))
-    drain = workload.load(server, options, starters=0, waiting_tasks=starts.tasks)
-    return [starts, _measure("deep_queue", server, drain)]
-
-
-def measure_connections(workload: Workload, server: Server, options: Options) -> list[Sample]:
-    """Measure the latency of reports by number of connections, on a queue that is not empty."""
-    return [
-        _measure(f"connections_{count}", server, workload.load(server, options, connections=count))
-        for count in CONNECTIONS
-    ]
+    """Measure starts without workers, and then numbers of connections on the queue that the starts have filled."""
+    samples = [_measure("starts", server, workload.load(server, options, connections=0, waits_for_end=False))]
+    waiting, seconds = samples[0].tasks, options.seconds / len(CONNECTIONS)
+    for count in CONNECTIONS:
+        is_last = count == CONNECTIONS[-1]
+        load = workload.load(
+            server,
+            options,
+            connections=count,
+            starters=0,
+            seconds=seconds,
+            waits_for_end=is_last,
+            waiting_tasks=waiting,
+        )
+        samples.append(_measure(f"deep_queue_{count}", server, load))
+        waiting -= samples[-1].tasks + samples[-1].late_tasks
+    return samples
 
 
 def measure_sdk(workload: Workload, server: Server, options: Options) -> list[Sample]:
@@ -137,7 +142,9 @@ def measure_dispatch(workload: Workload, server: Server, options: Options) -> li
         rate = 1000 / latency[0] if latency[0] else 0.0
         used = {part: seconds - cpu[part] for part, seconds in server.cpu_seconds().items()}
         seconds = time.monotonic() - began
-        found.append(Sample(name, server.name, 0, rate, samples, seconds, cpu=used, latency_ms=latency))
+        found.append(
+            Sample(name, server.name, 0, rate, samples, seconds, cpu=used, latency_of="dispatch", latency_ms=latency)
+        )
     return found
 
 
@@ -166,8 +173,13 @@ def _complete(sample: Sample, name: str, outcome: Outcome, tasks: int) -> Sample
     if outcome.errors:
         print(f"{sample.server}, {name}: {outcome.errors}: {outcome.examples}", file=sys.stderr, flush=True)
     sample.workload, sample.tasks, sample.seconds = name, tasks, outcome.seconds
-    sample.rate, sample.is_complete = tasks / outcome.seconds, outcome.is_complete
+    sample.rate, sample.is_complete, sample.late_tasks = (
+        tasks / outcome.seconds,
+        outcome.is_complete,
+        outcome.late_tasks,
+    )
     sample.client_cpu, sample.errors = outcome.client_cpu, outcome.errors
+    sample.latency_of = "report" if outcome.reports_ms else "start"
     sample.latency_ms = summarize(outcome.reports_ms or outcome.starts_ms)
     return sample
 
@@ -243,7 +255,8 @@ SDK_STEPS = [f"bench_sdk_step_{number}" for number in range(5)]
 SDK = workloads.workflow(workloads.SDK_DEFINITION, *map(workloads.simple, SDK_STEPS))
 STEPS = [f"bench_step_{number}" for number in range(5)]
 TEXT = {"text": "x" * PAYLOAD_BYTES}
-CONNECTIONS = (1, 16, 64)
+CONNECTIONS = (1, 64, 16)
+"""The numbers of connections on a deep queue. The last one empties it."""
 POLLS = {"takes_next": False}
 CHAIN = Workload("chain", "chain of 5", [workloads.chain(5)], STEPS, 5)
 WORKLOADS = [
@@ -254,7 +267,6 @@ WORKLOADS = [
         "starts", "", [SINGLE], ["bench_single_step"], changes={"max_runs": DEEP_QUEUE, "starters": 16},
         measure=measure_starts_and_deep_queue,
     ),
-    Workload("connections", "", [SINGLE], ["bench_single_step"], open_runs=100, measure=measure_connections),
     Workload(
         "sqlite_starts", f"SQLite: {SQLITE_STARTS:,} starts by 20 clients", [SINGLE], ["bench_single_step"],
         profile=EMBEDDED,
@@ -275,13 +287,15 @@ WORKLOADS = [
     Workload("dispatch", "", [SINGLE], ["bench_single_step"], measure=measure_dispatch),
     Workload("standalone", "claimWork, reportCompleted", [], [], measure=measure_standalone),
 ]  # fmt: skip
-TARGETS = ("chain", "chain_polled", "sdk", "starts", "connections", "sqlite_starts", "sqlite_chain")
+TARGETS = ("chain", "chain_polled", "sdk", "starts", "sqlite_starts", "sqlite_chain")
 """The workloads of the summary."""
 LABELS = {
     **{workload.name: workload.label for workload in WORKLOADS},
     "starts": "starts",
-    "deep_queue": f"out of a queue of {DEEP_QUEUE:,}",
-    **{f"connections_{count}": f"tasks of one queue, {count} connections" for count in CONNECTIONS},
+    **{
+        f"deep_queue_{count}": f"out of a queue of {DEEP_QUEUE:,}, connections: {count}"
+        for count in sorted(CONNECTIONS)
+    },
     "dispatch": "dispatch of one task",
     "waiting": f"{IDLE_POLLS:,} long polls, no task",
     "dispatch_idle": f"dispatch beside {IDLE_POLLS:,} long polls of other queues",

@@ -77,8 +77,8 @@ class Report:
             ("chain of 5, workers of the Python SDK, tasks/s", "sdk", rate, base, ""),
             ("starts/s", "starts", rate, oss, ""),
             ("starts/s", "starts", rate, base, ""),
-            ("out of a deep queue, tasks/s", "deep_queue", rate, oss, ""),
-            ("out of a deep queue, tasks/s", "deep_queue", rate, base, ""),
+            ("out of a deep queue, tasks/s", "deep_queue_16", rate, oss, ""),
+            ("out of a deep queue, tasks/s", "deep_queue_16", rate, base, ""),
             ("SQLite, 20 clients: slowest start", "sqlite_starts", slowest, base, ""),
             ("SQLite, chain of 5, tasks/s", "sqlite_chain", rate, base, ""),
         ):
@@ -105,16 +105,23 @@ class Report:
         """Return latencies: of dispatches, of starts without workers, or of reports."""
         rows = []
         for name in self.names():
-            kind = "start" if name.endswith("starts") else "" if name.startswith(IS_LATENCY) else "report"
             for server in self.servers:
                 if measured := self.samples[name, server]:
                     spans = [span(measured, lambda each, place=place: each.latency_ms[place], 1) for place in range(3)]
                     share = span(measured, lambda each: 100 * each.server_cpu / each.seconds, 0)
                     failed = sum(sum(each.errors.values()) for each in measured)
                     errors = ", ".join(sorted({error for each in measured for error in each.errors}))
-                    label = f"{LABELS[name]}, {kind}" if kind else LABELS[name]
-                    rows.append([label, server, *spans, share, f"{failed} ({errors})" if failed else "0"])
-        head = ["latency, ms", "", "p50", "p99", "slowest", "CPU of the server, % of a core", "failed requests"]
+                    rows.append(
+                        [
+                            LABELS[name],
+                            measured[0].latency_of,
+                            server,
+                            *spans,
+                            share,
+                            f"{failed} ({errors})" if failed else "0",
+                        ]
+                    )
+        head = ["latency, ms", "of a", "", "p50", "p99", "slowest", "CPU of the server, % of a core", "failed requests"]
         return table(head, rows)
 
     def cost(self) -> str:

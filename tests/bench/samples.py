@@ -18,14 +18,18 @@ class Sample:
     """Tasks per second; starts per second for starts; 1,000 / median latency in ms for the dispatch of one task."""
     tasks: int
     seconds: float
+    late_tasks: int = 0
+    """Tasks that were claimed before the end of the load, and reported after it."""
     is_complete: bool = True
     cpu: dict[str, float] = field(default_factory=dict)
     """CPU seconds of each part of the server. `PostgreSQL` is the database."""
     client_cpu: float = 0.0
     peak_mb: dict[str, float] = field(default_factory=dict)
     """Highest memory (PSS) of the processes of the server, and of the database."""
+    latency_of: str = ""
+    """What the latencies measure: a report, a start if only starts were measured, or a dispatch."""
     latency_ms: list[float] = field(default_factory=list)
-    """50th and 99th percentile and the highest value, of reports, of starts without workers, or of dispatches."""
+    """50th and 99th percentile and the highest value."""
     counts: dict[str, float] = field(default_factory=dict)
     """What the database executed and wrote: the counters of `tests.bench.database`."""
     errors: dict[str, int] = field(default_factory=dict)

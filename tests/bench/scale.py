@@ -155,8 +155,13 @@ def describe_hits(reply: Any) -> str:
     return f"{len(found)} rows" if isinstance(found, list) else ""
 
 
+def completion(task: dict[str, Any]) -> dict[str, Any]:
+    ids = {name: task[name] for name in ("workflowInstanceId", "taskId")}
+    return {**ids, "workerId": "w", "status": "COMPLETED", "outputData": {"done": True}}
+
+
 def measure_commands(client: Any) -> Iterator[tuple[str, Row]]:
-    """Yield the median CPU times of starts, claims and reports of a chain of two tasks."""
+    """Yield the median CPU times of starts, claims and reports of two runs with two tasks each."""
     from . import workloads
     from .search import cpu_ms
 
@@ -164,7 +169,13 @@ def measure_commands(client: Any) -> Iterator[tuple[str, Row]]:
     put = partial(client.generic, content_type="application/json")
     put("PUT", "/api/metadata/workflow", json.dumps([workloads.chain(2)]))
     put("POST", "/api/metadata/taskdefs", json.dumps([workloads.task_definition(name) for name in steps]))
-    times: dict[str, list[float]] = {"start": [], "claim": [], "report": [], "claim nothing": []}
+    times: dict[str, list[float]] = {
+        "start": [],
+        "claim": [],
+        "report": [],
+        "report and claim": [],
+        "claim nothing": [],
+    }
 
     def send(name: str, method: str, address: str, body: Any = None) -> Any:
         began = cpu_ms()
@@ -174,12 +185,13 @@ def measure_commands(client: Any) -> Iterator[tuple[str, Row]]:
         return reply
 
     for number in range(COMMAND_COUNT):
-        send("start", "POST", "/api/workflow/bench_chain_2", {"order": number})
+        for _ in range(2):
+            send("start", "POST", "/api/workflow/bench_chain_2", {"order": number})
         for step in steps:
             poll = f"/api/tasks/poll/batch/{step}?workerid=w&count=1&timeout=0"
             [task] = send("claim", "GET", poll).json()
-            report = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"]}
-            send("report", "POST", "/api/tasks", {**report, "status": "COMPLETED", "outputData": {"done": True}})
+            task = send("report and claim", "POST", "/api/tasks/update-v2", completion(task)).json()
+            send("report", "POST", "/api/tasks", completion(task))
             send("claim nothing", "GET", poll)
     for name, measured in times.items():
         yield f"command: {name}", (median(measured), "")

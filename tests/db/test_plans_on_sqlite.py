@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from conductor_app.db.named_statements import PARAMETER
 from conductor_app.runs.store import tree
 from tests.builders import fork, loop, policy, step
+from tests.db.test_query_plans import STATEMENTS
 from tests.scenario import Scenario
+from tests.step_documents import simple
 
 pytestmark = [
     pytest.mark.django_db,
@@ -33,11 +36,12 @@ class StatementPlans:
 
     def __call__(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if not many and any(table in sql for table in LARGE_TABLES) and not sql.startswith("INSERT"):
-            explained = context["connection"].connection.execute(
-                f"EXPLAIN QUERY PLAN {sql.replace('%s', '?').replace('%%', '%')}", params or ()
-            )
-            self.plans[sql] = [line for *_, line in explained]
+            self.explain(sql.replace("%s", "?").replace("%%", "%"), params or ())
         return execute(sql, params, many, context)
+
+    def explain(self, sql: str, params: Any = ()) -> None:
+        """Record the plan of a statement."""
+        self.plans[sql] = [line for *_, line in connection.connection.execute(f"EXPLAIN QUERY PLAN {sql}", params)]
 
     def complete_scans(self) -> list[str]:
         """Return the statements that read a large table completely."""
@@ -81,6 +85,31 @@ def test_starts_claims_and_reports_use_the_indexes_with_conditions(clock, plans)
     assert scenario.status == "COMPLETED"
     assert {"attempt_to_claim", "attempt_leased", "attempt_with_timer", "run_to_wake"} <= plans.indexes()
     assert plans.complete_scans() == []
+
+
+def test_a_task_by_update_v2_claims_the_next_one_by_the_index_of_its_queue(clock, api, plans):
+    api.define(simple("pay"), simple("ship"))
+    api.start(), api.start()
+    [task] = api.poll("pay")
+    plans.plans.clear()
+
+    completion = {name: task[name] for name in ("workflowInstanceId", "taskId")} | {"status": "COMPLETED"}
+    assert api.post("/tasks/update-v2", completion).json()["taskDefName"] == "pay"
+
+    assert "attempt_to_claim" in plans.indexes()
+    assert plans.complete_scans() == []
+
+
+def test_no_named_statement_reads_a_large_table_completely(plans):
+    connection.ensure_connection()
+    for statement in STATEMENTS.values():
+        sql = PARAMETER.sub("?", statement.text("sqlite"))
+        if statement.name != "claim_and_load":  # It is for PostgreSQL.
+            plans.explain(sql, [None] * sql.count("?"))
+
+    assert plans.complete_scans() == []
+    plans.explain("SELECT id FROM conductor_run WHERE reason = 'x'")
+    assert plans.complete_scans() == ["SELECT id FROM conductor_run WHERE reason = 'x'"]
 
 
 def test_the_size_of_a_tree_of_runs_is_counted_by_its_index(db, plans):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from conductor_app.db import statements
 from conductor_app.db.named_statements import FOLDER, HEADER, PARAMETER, NamedStatement
@@ -16,6 +17,7 @@ from conductor_app.tasks import gates
 from conductor_app.tasks import store as claims
 from tests.builders import step
 from tests.scenario import Scenario
+from tests.step_documents import simple
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -47,6 +49,33 @@ def test_a_lookup_reads_only_the_attempts_of_the_queues_of_waiting_polls(clock):
 
     assert_reads_queue_by_index(nodes)
     assert nodes[0]["Total Cost"] < JIT_ABOVE_COST
+
+
+def test_a_task_by_update_v2_reads_no_large_table_completely(clock, api):
+    for _ in range(3):
+        Scenario(clock, step("a"))
+    fill_queues()
+    api.define(simple("pay"), simple("ship"))
+    api.start(), api.start()
+    [task] = api.poll("pay")
+    ids = {name: task[name] for name in ("workflowInstanceId", "taskId")}
+
+    with CaptureQueriesContext(connection) as captured:
+        api.start()
+        reply = api.post("/tasks/update-v2", {**ids, "status": "COMPLETED", "workerId": "ann"})
+
+    assert reply.json()["taskDefName"] == "pay"
+    executed = [each["sql"] for each in captured if each["sql"].startswith(("SELECT", "WITH", "UPDATE", "DELETE"))]
+    assert [sql for sql in executed if sql.startswith("WITH candidates AS MATERIALIZED")]
+    assert [sql for sql in executed if large_tables_scanned(nodes_of(sql))] == []
+
+
+def large_tables_scanned(nodes: list[dict]) -> list[str]:
+    return [
+        node["Relation Name"]
+        for node in nodes
+        if node["Node Type"] == "Seq Scan" and node["Relation Name"] in LARGE_TABLES
+    ]
 
 
 STATEMENTS = {
@@ -146,7 +175,7 @@ VARIABLE = re.compile(r":'(\w+)'")
 def assert_reads_queue_by_index(nodes: list[dict]) -> None:
     indexes = {node.get("Index Name") for node in nodes if node.get("Relation Name") == "conductor_attempt"}
     assert "attempt_to_claim" in indexes, nodes
-    assert not [node for node in nodes if node["Node Type"] == "Seq Scan" and node["Relation Name"] in LARGE_TABLES]
+    assert large_tables_scanned(nodes) == []
 
 
 JIT_ABOVE_COST = 100_000
@@ -185,8 +214,13 @@ def plan_of(statement: NamedStatement) -> list[dict]:
     sql = PARAMETER.sub(
         lambda match: f"${numbers.setdefault(match[1] or match[2], len(numbers) + 1)}", statement.text("postgresql")
     )
+    return nodes_of(sql, "GENERIC_PLAN, ")
+
+
+def nodes_of(sql: str, options: str = "") -> list[dict]:
+    """Return the nodes of the plan of a statement."""
     with connection.cursor() as cursor:
-        cursor.execute("EXPLAIN (GENERIC_PLAN, FORMAT JSON) " + sql)
+        cursor.execute(f"EXPLAIN ({options}FORMAT JSON) {sql}")
         [(plan,)] = cursor.fetchall()
     waiting = [(json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"]]
     found = []
