@@ -1,6 +1,6 @@
-"""Tables of a comparison in Markdown: `python -m tests.bench.report FILE [PAGE]`.
+"""Tables of a comparison in Markdown: `python -m tests.bench.report FILE [PAGE ...]`.
 
-It prints them from a file of results, and writes them into a page.
+It prints them from a file of results, and writes them into pages: all tables, or the headline.
 """
 
 import json
@@ -18,7 +18,8 @@ from .samples import Sample, Span, format_ratio
 Samples = dict[tuple[str, str], list[Sample]]
 """Samples by workload and server, in the order of the rounds."""
 Figure = Callable[[Sample], float]
-BEGIN, END = "<!-- results -->", "<!-- /results -->"
+HEADLINE = ("chain", "sdk", "starts", "deep_queue_16")
+"""The workloads of the headline."""
 IS_LATENCY = ("dispatch", "waiting")
 """Beginnings of the names of workloads whose rate is no result."""
 
@@ -36,9 +37,16 @@ class Report:
     def render(self) -> str:
         missing = "\n".join(f"Not measured: {name}. {reason}" for name, reason in self.results["missing"].items())
         sections = (
-            self.facts_line(), self.summary(), self.speed(), self.latency(), self.cost(), self.parts(), self.database(),
-            self.engines(), missing,
-        )  # fmt: skip
+            self.facts_line(),
+            self.summary(),
+            self.speed(self.names(has_rate=True), self.servers),
+            self.latency(),
+            self.cost(),
+            self.parts(),
+            self.database(),
+            self.engines(),
+            missing,
+        )
         return "\n\n".join(filter(None, sections)) + "\n"
 
     def facts_line(self) -> str:
@@ -94,12 +102,23 @@ class Report:
             rows.append(["chain of 5, share of what the database can do", limit, f"{Span(shares).format(0)} %"])
         return table(["summary", "relative", "ratio"], rows)
 
-    def speed(self) -> str:
+    def headline(self) -> str:
+        """Return the rates of this server and of conductor-oss."""
+        servers = [server for server in self.servers if server in (self.first, CONDUCTOR_OSS)]
+        return self.speed([name for name in self.names() if name in HEADLINE], servers)
+
+    def speed(self, names: list[str], servers: list[str]) -> str:
         rows = []
-        for name in self.names(has_rate=True):
+        for name in names:
             unit = "starts/s" if name.endswith("starts") else "tasks/s"
-            rows.append([f"{LABELS[name]}, {unit}", *self.columns(name, lambda sample: sample.rate)])
-        return table(["workload", *self.servers, *(f"ratio to {server}" for server in self.servers[1:])], rows)
+            measured = [self.samples[name, server] for server in servers]
+            ratios = [self.ratios(measured[0], other, lambda mine, its: mine.rate / its.rate) for other in measured[1:]]
+            rates = [
+                span(each, lambda sample: sample.rate, 0) + ("" if all(one.is_complete for one in each) else " †")
+                for each in measured
+            ]
+            rows.append([f"{LABELS[name]}, {unit}", *rates, *map(format_ratio, ratios)])
+        return table(["workload", *servers, *(f"ratio to {server}" for server in servers[1:])], rows)
 
     def latency(self) -> str:
         """Return latencies: of dispatches, of starts without workers, or of reports."""
@@ -217,17 +236,6 @@ class Report:
         measured = {name for (name, _), values in self.samples.items() if values}
         return [name for name in LABELS if name in measured and not (has_rate and name.startswith(IS_LATENCY))]
 
-    def columns(self, name: str, figure: Figure) -> list[str]:
-        """Return the figure of a workload for each server, and the ratios of the first one to the others."""
-        measured = [self.samples[name, server] for server in self.servers]
-        ratios = [
-            self.ratios(measured[0], other, lambda mine, its: figure(mine) / figure(its)) for other in measured[1:]
-        ]
-        cells = [
-            span(each, figure, 0) + ("" if all(sample.is_complete for sample in each) else " †") for each in measured
-        ]
-        return [*cells, *map(format_ratio, ratios)]
-
     @staticmethod
     def ratios(ours: list[Sample], theirs: list[Sample], divide: Callable[[Sample, Sample], float]) -> list[float]:
         """Return the ratios of the rounds in which both were measured."""
@@ -263,21 +271,28 @@ def render(results: dict[str, Any]) -> str:
     return Report(results).render()
 
 
-def write_page(page: Path, tables: str) -> None:
-    """Replace the tables of a page: the text between its two markers."""
-    before, begin, rest = page.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not end:
-        sys.exit(f"{page} does not have the lines {BEGIN} and {END}.")
-    page.write_text(f"{before}{begin}\n{tables.strip()}\n{end}{after}")
+def write_page(page: Path, results: dict[str, Any]) -> None:
+    """Replace what stands between two markers of a page: `results` has all tables, `headline` one.
+
+    Raises:
+        SystemExit: the page has no markers.
+    """
+    report, text = Report(results), page.read_text()
+    for name, tables in (("results", report.render()), ("headline", report.headline())):
+        before, begin, rest = text.partition(f"<!-- {name} -->")
+        _, end, after = rest.partition(f"<!-- /{name} -->")
+        if end:
+            page.write_text(f"{before}{begin}\n{tables.strip()}\n{end}{after}")
+            return
+    sys.exit(f"{page} does not have the lines <!-- results --> and <!-- /results -->.")
 
 
 def main() -> None:
     file, *pages = map(Path, sys.argv[1:])
-    tables = render(json.loads(file.read_text()))
-    print(tables)
+    results = json.loads(file.read_text())
+    print(render(results))
     for page in pages:
-        write_page(page, tables)
+        write_page(page, results)
 
 
 if __name__ == "__main__":

@@ -77,13 +77,17 @@ def test_a_base_has_a_column_of_its_own():
     assert "| chain of 5, tasks/s | 300 | 200 | 100 | 1.50, one round | 3.00, one round |" in render(measured)
 
 
-def test_tables_replace_those_of_a_page(tmp_path):
+@pytest.mark.parametrize("name", ["results", "headline"])
+def test_tables_replace_those_of_a_page(tmp_path, name):
     page = tmp_path / "page.md"
-    page.write_text("Before\n<!-- results -->\nold\n<!-- /results -->\nAfter\n")
+    page.write_text(f"Before\n<!-- {name} -->\nold\n<!-- /{name} -->\nAfter\n")
 
-    write_page(page, "| new |\n")
+    write_page(page, results(sample(THIS, 1, 300.0), sample(CONDUCTOR_OSS, 1, 100.0)))
 
-    assert page.read_text() == "Before\n<!-- results -->\n| new |\n<!-- /results -->\nAfter\n"
+    assert page.read_text().startswith(f"Before\n<!-- {name} -->\n")
+    assert page.read_text().endswith(f"\n<!-- /{name} -->\nAfter\n")
+    assert "| chain of 5, tasks/s | 300 | 100 | 3.00, one round |" in page.read_text()
+    assert "old" not in page.read_text()
 
 
 def test_a_chunked_body_is_joined():
