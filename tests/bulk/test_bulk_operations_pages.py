@@ -262,16 +262,6 @@ def test_a_second_person_approves_on_the_page(operator, scenario, clock, setting
     assert BulkOperation.objects.get(by=ACTOR).state == "DONE"
 
 
-def test_selected_runs_that_require_approval_go_through_a_plan(operator, scenario, settings):
-    settings.CONDUCTOR_BULK_APPROVAL_FROM = 3
-    ids = list(Run.objects.values_list("pk", flat=True))
-
-    answer = operator.post("/admin/conductor/run/", {"action": "retry", "_selected_action": ids, "index": "0"})
-
-    assert answer.status_code == 302 and answer["Location"].startswith(PLAN)
-    assert "3 : runs selected individually (3)" in page_text(operator.get(answer["Location"]))
-
-
 def test_the_plan_of_an_upgrade_lists_possible_runs_and_reasons_for_the_others(operator, clock):
     scenario = Scenario(clock, step("pay"), step("ship"))
     further = scenario.starts("order")

@@ -1,12 +1,11 @@
-"""Bulk actions on runs: the reason is required, and the result of each run is shown."""
+"""Bulk actions on runs that were selected in their list: the plan of a bulk operation."""
 
 import pytest
 
-from conductor_app.access.models import AuditEntry
-from conductor_app.runs.commands import control
-from conductor_app.runs.pages import selected_runs
-from tests.page_text import page_text
-from tests.stored_scenarios import define_workflow, reload_run, start_run, step
+from conductor_app.bulk.models import BulkOperation
+from conductor_app.runs.pages import list as run_list
+from tests.page_text import html, page_text
+from tests.stored_scenarios import define_workflow, start_run, step
 
 LIST = "/admin/conductor/run/"
 
@@ -17,40 +16,26 @@ def three(clock, db):
     return [start_run("order") for _ in range(3)]
 
 
-def post(client, action, chosen, **more):
-    return client.post(LIST, {"action": action, "_selected_action": [run.pk for run in chosen], "index": "0", **more})
+def post(client, action, chosen):
+    return client.post(LIST, {"action": action, "_selected_action": [run.pk for run in chosen], "index": "0"})
 
 
-def test_an_action_asks_for_a_reason_and_counts_the_runs_that_allow_it(operator, three):
-    control.pause_run(three[0].pk, "ann")
+def test_an_action_on_selected_runs_leads_to_its_plan(operator, three):
+    plan = operator.get(post(operator, "pause", three[:2])["Location"])
 
-    page = page_text(post(operator, "pause", three))
-
-    assert "2 of 3 selected runs allow this action now" in page and "Reason" in page
-    assert reload_run(three[1]).status == "RUNNING"
-
-
-def test_a_confirmed_action_is_applied_and_each_rejection_listed(operator, three):
-    control.terminate_run(three[0].pk, "ann")
-
-    page = page_text(post(operator, "pause", three, confirmed="yes", reason="stock count"))
-
-    assert "2 done, 1 refused" in page
-    assert "A workflow that is TERMINATED cannot pause." in page
-    assert [reload_run(run).status for run in three] == ["TERMINATED", "PAUSED", "PAUSED"]
-    assert (
-        list(AuditEntry.objects.filter(action="pause").values_list("actor", "reason")) == [("olga", "stock count")] * 2
-    )
+    assert "2 : runs selected individually (2)" in page_text(plan) and "Pause 2 runs" in page_text(plan)
+    assert 'name="reason"' in html(plan) and plan.context["canary_size"] == "0"
+    operation = operator.post("/admin/bulk/plan/", dict(plan.context["fields"]) | {"action": "pause"})
+    assert BulkOperation.objects.get().pk in operation["Location"]
 
 
-def test_the_number_of_runs_per_request_is_limited(operator, three, monkeypatch):
-    monkeypatch.setattr(selected_runs, "MAX_RUNS", 2)
+def test_the_number_of_runs_that_are_selected_one_by_one_is_limited(operator, three, monkeypatch):
+    monkeypatch.setattr(run_list, "MAX_SELECTED", 2)
 
-    assert "At most the newest 2 are processed at a time" in page_text(post(operator, "pause", three))
-    assert "2 completed" in page_text(post(operator, "pause", three, confirmed="yes"))
+    assert "Pause 2 runs" in page_text(operator.get(post(operator, "pause", three)["Location"]))
 
 
 def test_a_viewer_cannot_act_on_a_selection(viewer, three):
-    post(viewer, "terminate", three, confirmed="yes")
+    answer = post(viewer, "terminate", three)
 
-    assert {reload_run(run).status for run in three} == {"RUNNING"}
+    assert "/admin/bulk/plan/" not in answer.get("Location", "")

@@ -127,6 +127,7 @@ class BulkPlanPage(ObjectPage):
             "selected": found,
             "fields": fields,
             "needs_approval": commands.needs_approval(selection),
+            "canary_size": "0" if "ids" in selection else "10",
             "moves": _upgrade_summary(selection) if action == "upgrade" and "check" in form_data else None,
         }
 

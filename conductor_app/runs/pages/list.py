@@ -1,6 +1,6 @@
 """The list of runs: a changelist with the filters of the bar, keyset pagination, and tabs of views."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +14,15 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...access.visibility import may, visible
 from ...alerts.queries import visible_views
 from ...bulk import selections
-from ...core.errors import Invalid
+from ...bulk.queries import ACTION_LABELS
+from ...core.errors import Invalid, RequestRefused
 from ...core.failure_grouping import informative_line
 from ...db import keyset_pages
 from ...db.keyset_pages import SortColumn
@@ -28,16 +30,17 @@ from ...definitions.durations import typical_run_durations
 from ...explanations.cause import failure_reasons
 from ...explanations.current_steps import CurrentStep, current_steps
 from ...utils import clock
+from ...utils.formatting import LazyText
 from ...web.badges import exact_time, format_lower_bound, relative_time, render_badge, running_time
 from ...web.links import render_run_link
-from ...web.pages import GrantedRowsAdmin, ServerAwareChangeList, fragment_response
+from ...web.pages import GrantedRowsAdmin, ServerAwareChangeList, fragment_response, show_refusal
 from ...web.preferences import save_preference, saved_preferences
 from ..models import Run, RunQuerySet
 from ..queries.recent import annotate_key_inputs, run_key, run_keys
 from ..search import RUNS
 from ..search.results import query_for_value, suggest_query
 from . import run as run_page
-from .actions import change_labels, run_actions
+from .actions import RunAction, change_labels, run_actions
 from .debugger import handle_debugger
 from .filters import (
     FILTER_FIELDS,
@@ -47,11 +50,11 @@ from .filters import (
     coverage_notes,
     export_runs,
     filter_bar,
+    list_parameters,
     parse_selection,
     parse_statuses,
     selection_query,
 )
-from .selected_runs import make_bulk_action, make_planned_action, selection_buttons
 
 MAX_SAVED = 6
 """Saved views that are tabs. The page of the views has all."""
@@ -254,6 +257,49 @@ class RunList(ServerAwareChangeList):
         }
 
 
+MAX_SELECTED = 500
+"""Maximum number of runs that are selected one by one. The plan of all matching runs has no such limit."""
+MAIN_BUTTONS = {
+    "retry": "do-retry",
+    "pause": "do-pause",
+    "resume": "do-resume",
+    "terminate": "do-terminate",
+    "label": "",
+}
+"""The actions that the bar of a selection shows as buttons, with their icons. The others are in its menu."""
+
+
+def selection_buttons(allowed: Collection[str]) -> dict[str, list[tuple[str, str, str]]]:
+    """Return name, label and icon of the actions on a selection: those shown as buttons, and those in the menu."""
+    found = {name: (name, str(ACTION_LABELS[name]), MAIN_BUTTONS.get(name, "")) for name in ACTION_LABELS}
+    main = [found[name] for name in MAIN_BUTTONS if name in allowed]
+    return {"main": main, "more": [found[name] for name in allowed if name in found and name not in MAIN_BUTTONS]}
+
+
+def _on_selection(action: RunAction) -> LazyText:
+    return format_lazy(gettext_lazy("{action} the selected runs"), action=action.label)
+
+
+def make_planned_action(name: str, description: str | LazyText) -> Callable[..., HttpResponseRedirect]:
+    """Return an action for Django's changelist that redirects to the plan of a bulk operation."""
+
+    @admin.action(description=description, permissions=["operate"])
+    def act(model_admin: admin.ModelAdmin, request: HttpRequest, runs: QuerySet[Run]) -> HttpResponseRedirect:
+        try:
+            if request.POST.get("select_across") == "1":
+                selection = list_parameters(request.GET)
+            else:
+                ids = runs.order_by("-created_at").values_list("pk", flat=True)[:MAX_SELECTED]
+                selection = {"ids": ",".join(ids)}
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+            return HttpResponseRedirect(reverse("admin:conductor_run_changelist"))
+        return HttpResponseRedirect(reverse("admin:bulk_plan", query={**selection, "action": name}))
+
+    act.__name__ = name
+    return act
+
+
 COLUMN_LABELS = {
     "state": gettext_lazy("Status"),
     "run": gettext_lazy("Run"),
@@ -279,7 +325,7 @@ class RunAdmin(GrantedRowsAdmin):
     """Admin of runs: search, actions on selected runs, and the addresses of a run's pages."""
 
     actions: tuple[Any, ...] = (
-        *(make_bulk_action(action) for action in run_actions()),
+        *(make_planned_action(action.name, _on_selection(action)) for action in run_actions()),
         make_planned_action("label", gettext_lazy("Add labels to the selected runs")),
         make_planned_action("unlabel", gettext_lazy("Remove labels from the selected runs")),
     )
