@@ -63,11 +63,8 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
             Run,
             _("Runs"),
             "runs",
-            (
-                SidebarEntry("bulk", _("Bulk operations"), "do-retry"),
-                SidebarEntry("views", _("Saved views"), "views"),
-            ),
-            below=("runs/",),
+            (SidebarEntry("bulk", _("Bulk operations"), "do-retry"),),
+            below=("runs/", "views/"),
         ),
         SidebarEntry("failures", _("Failures"), "failures"),
         SidebarEntry(

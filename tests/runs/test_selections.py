@@ -3,7 +3,6 @@
 import pytest
 
 from conductor_app.bulk import selections
-from conductor_app.bulk.selections import to_query
 from conductor_app.core.errors import Invalid
 from conductor_app.runs.models import Run
 from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, step
@@ -90,24 +89,3 @@ def test_invalid_values_are_rejected(clock, selection):
     with pytest.raises(Invalid):
         selections.selected_runs(selection)
     assert not Run.objects.exists()
-
-
-@pytest.mark.parametrize(
-    "selection",
-    [
-        {"definition": "order"},
-        {"status": ["FAILED", "TIMED_OUT"], "definition": "refund", "version": 1},
-        {"correlation_id": "4711", "started_by": "ann"},
-        {"search": "status = RUNNING OR status = FAILED"},
-        {"started_since": 0, "ended_since": 0},
-        {"inside": "input.none=1"},
-    ],
-    ids=str,
-)
-def test_a_query_of_the_api_finds_the_same_runs(runs, selection):
-    assert select_names(runs, {"search": to_query(selection)}) == select_names(runs, selection)
-
-
-def test_a_selection_that_the_query_language_cannot_express_has_no_query(runs):
-    for selection in ({"task": "pay:FAILED"}, {"definition": "it's"}, {"definition": "order", "least_ms": 5}):
-        assert to_query(selection) is None

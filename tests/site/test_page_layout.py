@@ -25,7 +25,7 @@ def breadcrumbs(page: str) -> str:
         ("conductor/client/add/", "Overview › Taskcluster clients › Add"),
         ("password_change/", "Overview › Password"),
         ("bulk/", "Overview › Bulk operations"),
-        ("views/", "Overview › Saved views"),
+        ("views/", "Overview › Runs › Saved views"),
     ],
 )
 def test_breadcrumbs_begin_with_the_overview_and_name_the_entry_of_the_sidebar(operator, path, trail):

@@ -1,7 +1,6 @@
 """Saved views: named selections of runs with several uses, and their alerts, tested on the last seven days."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
@@ -11,17 +10,15 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ...access.authentication import server_address
 from ...access.visibility import visible
 from ...bulk import selections
 from ...bulk.pages.operations import parse_selection
-from ...bulk.selections import to_query
 from ...core.alerts import ABSENCE, BUDGET, SHARE
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...db import keyset_pages
 from ...runs.pages.filters import list_parameters, selection_parameters, selection_query
 from ...utils import clock
-from ...utils.formatting import DAY, HOUR, TimeRange
+from ...utils.formatting import HOUR, TimeRange
 from ...web.badges import exact_time, format_count
 from ...web.charts import ChartSeries, ChartThreshold, TrendChart
 from ...web.forms import parse_number
@@ -60,7 +57,7 @@ ALERT_SENTENCES = {
 
 
 class ViewsPage(Page):
-    """List of saved and built-in views."""
+    """List of the saved views."""
 
     name, title, template, permission = (
         "views",
@@ -79,11 +76,9 @@ class ViewsPage(Page):
                     "view": view,
                     "words": selection_text(view.selection, titles),
                     "list": list_address(view.selection),
-                    "operate": operate_address(view.selection),
                 }
                 for view in views
             ],
-            "ready": list(built_in_views(request)),
             **self._new_view_context(request),
         }
 
@@ -139,22 +134,12 @@ class ViewPage(ObjectPage):
             "view": view,
             "words": selection_text(view.selection),
             "list": list_address(view.selection),
-            "operate": operate_address(view.selection),
-            "exports": [
-                (
-                    format.upper(),
-                    reverse("admin:run_export", args=[format], query=selection_query(view.selection) or None),
-                )
-                for format in ("csv", "json")
-            ],
-            "api": api_address(request, view.selection),
             **_choices_of_kinds(request),
             "alerts": [(alert, _alert_sentence(alert)) for alert in alerts],
             "firings": [(firing, kind_label(firing.channel), delivery_pill(firing)) for firing in firings],
             "targets": [(row, kind_label(row.kind)) for row in targets],
             "tested_alert": tried,
             **(_back_test_context(tried, now) if tried else {}),
-            "is_own": view.owner == request.user.get_username(),
             "may_act": may_act,
             "permission": PERMISSION,
         }
@@ -218,31 +203,6 @@ class TilesPage(Page):
         return {"tiles": [_tile_context(view) for view in visible_views(request).filter(is_tile=True)[:MAX_TILES]]}
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltInView:
-    """A built-in view: its name, its description, its address, and the address of a bulk operation if it lists runs."""
-
-    name: str
-    words: str
-    address: str
-    operate: str = ""
-
-
-def built_in_views(request: HttpRequest) -> Iterator[BuiltInView]:
-    """Yield the built-in views for the current time and user."""
-    now = clock.now()
-    yield _selection_view(_("Failed today"), {"status": ["FAILED", "TIMED_OUT"], "ended_since": now - now % DAY})
-    yield BuiltInView(_("Slow"), _("runs that take longer than usual"), reverse("admin:overview_activity"))
-    yield BuiltInView(_("No workers"), _("queues with pending tasks and no polling worker"), reverse("admin:queues"))
-    yield BuiltInView(_("Human tasks"), _("tasks that a person must complete"), reverse("admin:human_tasks"))
-    yield _selection_view(_("Long running"), {"status": ["RUNNING"], "started_before": now - HOUR})
-    yield _selection_view(_("My starts"), {"started_by": request.user.get_username()})
-
-
-def _selection_view(name: str, selection: dict[str, Any]) -> BuiltInView:
-    return BuiltInView(name, selection_text(selection), list_address(selection), operate_address(selection))
-
-
 def selection_text(selection: Mapping[str, Any], group_titles: Mapping[int, str] | None = None) -> str:
     """Return a selection as text. `group_titles`: those of its failure groups, if they are known."""
     try:
@@ -254,19 +214,6 @@ def selection_text(selection: Mapping[str, Any], group_titles: Mapping[int, str]
 def list_address(selection: Mapping[str, Any]) -> str:
     """Return the address of the list of runs with a selection."""
     return reverse("admin:conductor_run_changelist", query=selection_query(selection) or None)
-
-
-def operate_address(selection: Mapping[str, Any]) -> str:
-    """Return the address that plans a bulk operation on a selection."""
-    return reverse("admin:bulk_plan", query=selection_parameters(selection) or None)
-
-
-def api_address(request: HttpRequest, selection: Mapping[str, Any]) -> str:
-    """Return the address of a selection in the API. Empty if the API's query language cannot express it."""
-    query = to_query(selection)
-    if query is None:
-        return ""
-    return f"{server_address(request)}/api/workflow/search?{urlencode({'query': query})}"
 
 
 def _tile_context(view: SavedView) -> dict[str, Any]:
