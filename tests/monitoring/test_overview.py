@@ -1,4 +1,4 @@
-"""The overview: what needs attention, and the activity of the last hour."""
+"""The overview: what needs attention, and the activity."""
 
 import pytest
 
@@ -14,27 +14,11 @@ from tests.stored_scenarios import claim_and_report, define_task, define_workflo
 PULSE = "/admin/overview-activity/live/"
 
 
-def test_the_last_hour_is_compared_with_a_week_ago_and_links_to_its_runs(operator, clock):
-    define_task("charge", retryCount=0)
-    start_run_of(step("charge"))
-    claim_and_report("charge", "FAILED", reason="no funds")
-    clock.advance(seconds=7 * 86_400)
-    for _ in range(4):
-        start_run("order")
-        claim_and_report("charge", "FAILED", reason="no funds")
-
-    page = operator.get(PULSE)
-
-    assert "4 started vs. 1 last week" in page_text(page)
-    assert 'class="worse">4</b> failed' in html(page)
-    assert f"?status=FAILED&amp;ended_since={clock.now() + 1 - 3_600_000}" in html(page)
-
-
 def test_runs_that_are_open_for_longer_than_usual_are_listed(operator, clock):
     run = start_run_of(step("ship"))
     DurationBaseline.objects.create(name="order", version=1, count=9, p50_ms=1000, p95_ms=2000, measured_at=clock.now())
 
-    assert "longer than usual" not in page_text(operator.get(PULSE))
+    assert run.pk not in html(operator.get(PULSE))
     clock.advance(seconds=600)
     page = operator.get(PULSE)
     assert "Open for longer than typical" in page_text(page) and run.pk in html(page)
@@ -131,13 +115,6 @@ def test_recently_slow_definitions_come_first(operator, clock):
     assert "order v1 3 runs 10.0 s p50 1.0 s · p95 2.0 s 10 ×" in page_text(operator.get(PULSE))
 
 
-def test_queues_with_the_oldest_tasks_are_listed(operator, clock):
-    start_run_of(step("ship"))
-    clock.advance(seconds=90)
-
-    assert "ship 1 min 30 s 1" in page_text(operator.get(PULSE))
-
-
 def test_a_failing_tile_displays_the_request_id_without_affecting_others(operator, clock, monkeypatch, caplog):
     def broken(now):
         raise RuntimeError("the disk burns")
@@ -149,7 +126,7 @@ def test_a_failing_tile_displays_the_request_id_without_affecting_others(operato
     front = operator.get("/admin/")
 
     assert page.status_code == front.status_code == 200
-    assert "Activity could not be displayed" in page_text(page) and "ship" in page_text(page)
+    assert "Activity could not be displayed" in page_text(page) and "Open for longer" in page_text(page)
     assert page.headers["X-Request-Id"] in page_text(page)
     assert "Key figures could not be displayed" in page_text(front) and "No worker polls ship" in page_text(front)
     assert "the disk burns" not in html(page) and "the disk burns" in caplog.text

@@ -48,7 +48,7 @@ from ..queries.health import (
     is_sweep_late,
     operations_to_approve,
 )
-from ..queries.overview import WEEK, ActivityLine, RunActivity, overdue_runs, overview_metrics, run_activity
+from ..queries.overview import WEEK, ActivityLine, RunActivity, overdue_runs, run_activity
 
 log = logging.getLogger(__name__)
 
@@ -250,7 +250,6 @@ def _is_built_in(queue: str) -> bool:
     return structure_of(_task_type(queue)).is_built_in
 
 
-MAX_QUEUES = 8
 ACTIVITY_KINDS = {
     "started": (gettext_lazy("Started"), "started", {}, "started"),
     "finished": (gettext_lazy("Finished"), "ended", {}, "succeeded"),
@@ -284,22 +283,17 @@ class OverviewActivityPage(Page):
                             run_activity(TimeRange.aligned(chosen, now)), range_links(request, chosen)
                         ),
                     ),
+                ],
+                [
                     build_tile(
                         _("Slow workflows"),
                         "ops/monitoring/overview/slow_workflows.html",
                         lambda: _slow_definitions_context(now),
                     ),
-                ],
-                [
                     build_tile(
-                        _("Last hour"),
-                        "ops/monitoring/overview/last_hour.html",
-                        lambda: _last_hour_context(now),
-                    ),
-                    build_tile(
-                        _("Oldest queued tasks"),
-                        "ops/monitoring/overview/oldest_tasks.html",
-                        lambda: {"rows": _oldest_queue_rows(now)},
+                        _("Open for longer than typical"),
+                        "ops/monitoring/overview/overdue_runs.html",
+                        lambda: {"rows": _overdue_run_rows(now)},
                     ),
                 ],
             ]
@@ -311,15 +305,12 @@ def filtered_runs_address(**filters: str) -> str:
     return reverse("admin:conductor_run_changelist", query=filters)
 
 
-def _last_hour_context(now: int) -> dict[str, Any]:
-    return {
-        "beats": [(beat, filtered_runs_address(**beat.asked)) for beat in overview_metrics(now)],
-        "late": [{"run": run, "usual": usual, "address": run_address(run.pk)} for run, usual in overdue_runs(now)],
-    }
+def _overdue_run_rows(now: int) -> list[dict[str, Any]]:
+    return [{"run": run, "usual": usual, "address": run_address(run.pk)} for run, usual in overdue_runs(now)]
 
 
 def _activity_context(activity: RunActivity, ranges: list[dict[str, Any]]) -> dict[str, Any]:
-    lines = [_activity_line(line, activity) for line in activity.lines if line.kind in ACTIVITY_KINDS]
+    lines = [_activity_line(line, activity) for line in activity.lines]
     return {"is_silent": activity.is_silent, "lines": lines, "ranges": ranges, "is_cut": activity.is_cut}
 
 
@@ -361,14 +352,6 @@ def _slow_definition_row(each: SlowDefinition, now: int) -> dict[str, Any]:
         "address": filtered_runs_address(**filters, ended_since=str(now - HOUR)),
         "factor": format_decimal(each.factor) if each.factor < 10 else format_count(round(each.factor)),
     }
-
-
-def _oldest_queue_rows(now: int) -> list[dict[str, Any]]:
-    waiting = [queue for queue in visible_queues() if queue.oldest_at is not None]
-    return [
-        {"queue": queue, "address": queue_address(queue.name), "age": format_duration(now - (queue.oldest_at or now))}
-        for queue in waiting[:MAX_QUEUES]
-    ]
 
 
 MAX_FAILURES = 8

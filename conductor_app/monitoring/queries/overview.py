@@ -1,21 +1,19 @@
-"""Metrics of the overview: the last hour compared with a week ago, and runs that take longer than usual.
+"""Figures of the overview: the activity compared with a week ago, and runs that take longer than usual.
 
 Each range takes two queries that read one index each, and at most MAX_COUNTED rows of it, newest first.
 """
 
 from dataclasses import dataclass
 
-from django.db.models import Count, Q
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.db.models import Q
 
 from ...access.visibility import visible
 from ...definitions.durations import ENOUGH, TypicalDuration
 from ...definitions.models import DurationBaseline
 from ...runs.models import Run
-from ...utils.formatting import DAY, HOUR, MONTH_RANGE, LazyText, TimeRange, count_by_bar
+from ...utils.formatting import DAY, MONTH_RANGE, TimeRange, count_by_bar
 
-KINDS = ("started", "finished", "completed", "failed")
+KINDS = ("started", "finished", "failed")
 WEEK = 7 * DAY
 MAX_COUNTED = 200_000
 """Newest runs that are counted. Reading this number of entries of an index takes less than 100 ms."""
@@ -63,14 +61,14 @@ def run_activity(time_range: TimeRange) -> RunActivity:
 
 def _counts_by_kind(time_range: TimeRange) -> list[list[int]]:
     """Return the counts per bar, one list for each kind."""
-    started, ended, well, failed = ([0] * time_range.count for _ in KINDS)
+    started, ended, failed = ([0] * time_range.count for _ in KINDS)
     for place, count in _count_runs("created_at", time_range):
         started[place] = count
     for place, status, count in _count_runs("ended_at", time_range, "status"):
         ended[place] += count
-        if status in ("COMPLETED", "FAILED"):
-            (well if status == "COMPLETED" else failed)[place] = count
-    return [started, ended, well, failed]
+        if status == "FAILED":
+            failed[place] = count
+    return [started, ended, failed]
 
 
 def _count_runs(column: str, time_range: TimeRange, *groups: str) -> list[tuple]:
@@ -80,61 +78,7 @@ def _count_runs(column: str, time_range: TimeRange, *groups: str) -> list[tuple]
     return count_by_bar(newest.values(column, *groups)[:MAX_COUNTED], time_range, groups)
 
 
-WORDS = {"started": gettext_lazy("started"), "completed": gettext_lazy("completed"), "failed": gettext_lazy("failed")}
 MAX_DEFINITIONS, MAX_RUNS = 40, 8
-FEW = 10
-"""Below this count, the overview shows the number of last week instead of a percentage."""
-
-
-@dataclass(frozen=True, slots=True)
-class OverviewMetric:
-    """A count of the last hour and of the same hour a week ago.
-
-    `asked`: filter of the run list for these runs; `is_bad`: True if a higher count is worse.
-    """
-
-    word: str | LazyText
-    now: int
-    week_ago: int
-    asked: dict[str, str]
-    is_bad: bool = False
-
-    @property
-    def change(self) -> str:
-        """Return the comparison with the last week as text."""
-        if self.now == self.week_ago:
-            return _("same as last week")
-        if self.week_ago < FEW:
-            return _("vs. %(count)s last week") % {"count": self.week_ago}
-        return _("%(change)s %% vs. last week") % {"change": f"{100 * (self.now - self.week_ago) / self.week_ago:+.0f}"}
-
-    @property
-    def is_worse(self) -> bool:
-        """True if the count needs attention."""
-        return self.is_bad and self.now > max(2 * self.week_ago, 3)
-
-
-def overview_metrics(now: int) -> list[OverviewMetric]:
-    """Return the metrics of the last hour: runs started, completed and failed. Runs two queries."""
-    since = now + 1 - HOUR
-    counts = {"started": _count_hours("created_at", since)["all"]}
-    counts |= _count_hours("ended_at", since, completed=Q(status="COMPLETED"), failed=Q(status="FAILED"))
-    filters = {"started": {"started_since": str(since)}}
-    filters |= {status.lower(): {"status": status, "ended_since": str(since)} for status in ("COMPLETED", "FAILED")}
-    return [OverviewMetric(word, *counts[kind], filters[kind], is_bad=kind == "failed") for kind, word in WORDS.items()]
-
-
-def _count_hours(column: str, since: int, **groups: Q) -> dict[str, tuple[int, int]]:
-    """Count the runs of each group in the hour from `since` on, and in the same hour a week before."""
-    hours = {"now": since, "before": since - WEEK}
-    within = {name: Q(**{f"{column}__gte": at, f"{column}__lt": at + HOUR}) for name, at in hours.items()}
-    counts = {
-        f"{group}_{name}": Count(column, filter=hour & condition)
-        for group, condition in {"all": Q(), **groups}.items()
-        for name, hour in within.items()
-    }
-    found = visible(Run.objects.filter(within["now"] | within["before"])).aggregate(**counts)
-    return {group: (found[f"{group}_now"], found[f"{group}_before"]) for group in ("all", *groups)}
 
 
 def overdue_runs(now: int) -> list[tuple[Run, TypicalDuration]]:
