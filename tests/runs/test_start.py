@@ -9,9 +9,7 @@ from conductor_app.access.models import AuditEntry
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.definitions import schemas
 from conductor_app.definitions.models import WorkflowDefinition
-from conductor_app.runs.commands.start import StartRequest
 from conductor_app.runs.models import Run
-from conductor_app.runs.pages.start import python_snippet
 from tests.page_text import html, page_text
 from tests.stored_scenarios import define_workflow, start_run, step
 
@@ -78,18 +76,6 @@ def test_a_start_can_be_scheduled_and_its_page_displays_the_time(operator, order
     call = send(operator, order, order="4711", starts_at="2027-03-01T14:30:00", step="show")
     assert f'"startAt": {run.created_at}' in unescape(html(call))
     assert "Enter a time in the future." in page_text(send(operator, order, order="1", starts_at="2027-03-01T11:00:00"))
-
-
-def test_the_python_call_sends_options_without_a_parameter_in_the_package(order):
-    api_client = pytest.importorskip("conductor.client.http.api_client")
-    asked = StartRequest("order", input={"order": "4711"}, labels=("spring",), starts_at=1_800_000_000_000)
-
-    lines = python_snippet(asked, "http://127.0.0.1:1").splitlines()
-    said: dict = {}
-    exec("\n".join(line for line in lines if "client = " not in line and "run_id" not in line), said)
-
-    sent = api_client.ApiClient().sanitize_for_serialization(said["request"])
-    assert (sent["input"], sent["labels"], sent["startAt"]) == ({"order": "4711"}, ["spring"], 1_800_000_000_000)
 
 
 def test_entered_values_start_a_run_and_lead_to_its_page(operator, order):
@@ -186,13 +172,11 @@ def test_domains_are_a_line_each(operator, plain):
     assert Run.objects.get().domains == {"ship": "blue", "*": "green"}
 
 
-def test_the_same_call_is_displayed_for_curl_and_python(operator, order):
+def test_the_same_call_is_displayed_for_curl(operator, order):
     page = send(operator, order, order="it's", step="show", idempotency_key="k")
 
     assert not Run.objects.exists()
     assert "POST http://testserver/api/workflow" in page.context["curl"] and "'\"'\"'" in page.context["curl"]
-    compile(page.context["python"], "call", "exec")
-    assert "IdempotencyStrategy.FAIL" in page.context["python"]
 
 
 def test_a_user_without_permission_learns_which_one_is_missing(viewer, order):

@@ -200,7 +200,7 @@ class StartPages(DefinitionAdmin):
         if request.POST.get("stop_before"):
             require_permission(request, DEBUG_PERMISSION, row)
         start = StartInput(row, request.POST, {})
-        if start.is_valid():
+        if start.is_valid() and request.POST.get("step") != "show":
             run_id = self._start_run(request, start)
             if run_id:
                 return HttpResponseRedirect(reverse("admin:conductor_run_change", args=[run_id]))
