@@ -20,7 +20,6 @@ RUN_PARAMETERS = (
     "tab",
     "task",
     "attempt",
-    "only",
     "status",
     "from",
     "to",

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
+from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
@@ -25,7 +26,7 @@ from ...definitions.store import parsed_definition
 from ...payloads.files import files_of
 from ...payloads.models import UPLOADED, FileHandle
 from ...tasks.pages.actions import PERMISSION, task_actions
-from ...tasks.queries.tasks import TaskRequest, TaskWindow, page_of, task_window
+from ...tasks.queries.tasks import attempts_of, count_tasks, tasks_of
 from ...utils import clock
 from ...utils.time_scale import TimeScale
 from ...web.badges import format_size, relative_time, render_badge
@@ -44,7 +45,7 @@ from ..queries.bundle import export_run
 from ..queries.history import RunAtRevision
 from ..queries.retention import explain_missing_run
 from ..timeline.diagram_marks import iteration_filters, marks_of_run, marks_of_tree
-from ..timeline.queries import task_rows
+from ..timeline.queries import TaskRow, task_rows
 from ..timeline.tree import Folding, load_tree
 from .actions import RUN_ACTIONS, available_actions, label_context, require_run_permission
 from .debugger import DEBUG_PERMISSION, debugger_tab
@@ -58,9 +59,11 @@ from .view_model import (
     opened_panel,
     run_view_model,
     status_chips,
+    window_context,
 )
 
 MAX_AUDIT_ENTRIES = 100
+TASKS_ON_PAGE = 100
 
 
 def diagram_tab(view_model: RunViewModel) -> dict[str, Any]:
@@ -104,58 +107,35 @@ def _step_address(view_model: RunViewModel) -> Callable[[str, str], str]:
 
 
 def tasks_tab(view_model: RunViewModel) -> dict[str, Any]:
-    """Return all tasks as a table. Similar tasks of a large run are grouped."""
-    window = task_window(view_model.run, requested_tasks(view_model))
-    scale = TimeScale(view_model.run.created_at, view_model.now)
-    rows = task_rows(window.tasks, window.attempts, scale, view_model.now, view_model.usual)
+    """Return all tasks as a table, or those in one status."""
+    run, query = view_model.run, view_model.query
+    counts, status = count_tasks(run), query["status"]
+    tasks = tasks_of(run).filter(status=status) if status else tasks_of(run)
+    window = Paginator(tasks, TASKS_ON_PAGE).get_page(query.number("page") or 1)
+    rows = task_rows(
+        window.object_list,
+        attempts_of(window.object_list),
+        TimeScale(run.created_at, view_model.now),
+        view_model.now,
+        view_model.usual,
+    )
     return {
-        "window": window,
         "rows": [_task_row(row, view_model) for row in rows],
-        "groups": [_group_row(group, view_model) for group in window.groups],
-        **_task_filters(window, view_model),
+        "chips": status_chips(counts, query),
+        **window_context(window, query),
     }
 
 
-def requested_tasks(view_model: RunViewModel) -> TaskRequest:
-    """Return which tasks the address requests. The window contains the selected task."""
-    query = view_model.query
-    page = query.number("page")
-    if page is None:
-        page = page_of(view_model.run, view_model.chosen) if query["only"] and view_model.chosen else 1
-    return TaskRequest(query["status"], query["only"], max(page, 1))
-
-
-def _task_filters(window: TaskWindow, view_model: RunViewModel) -> dict[str, Any]:
-    """Return the status filters, and links to other windows."""
-    query = view_model.query
-    return {
-        "chips": status_chips(window.counts, query),
-        "only": window.criteria.only,
-        "only_address": query.address(only=None, page=None),
-        "earlier": query.address(page=window.previous) if window.previous else "",
-        "later": query.address(page=window.next) if window.next else "",
-        "unfiltered_address": query.address(status=None, only=None, page=None),
-    }
-
-
-def _task_row(row: Any, view_model: RunViewModel) -> dict[str, Any]:
-    last = row.last
+def _task_row(row: TaskRow, view_model: RunViewModel) -> dict[str, Any]:
     return {
         "task": row.task,
-        "last": last,
+        "worker": row.last.worker if row.last else "",
+        "ended_at": row.last.ended_at if row.last else row.task.created_at,
         "badge": render_badge(row.task.status),
         "tries": len(row.attempts),
         "address": view_model.query.address(task=str(row.task), attempt=None),
         "is_chosen": view_model.task is not None and row.task.pk == view_model.task.pk,
     }
-
-
-def _group_row(group: Any, view_model: RunViewModel) -> dict[str, Any]:
-    by_status = [
-        (render_badge(status), count, view_model.query.address(only=group.name, status=status, page=None))
-        for status, count in sorted(group.counts.items())
-    ]
-    return {"group": group, "address": view_model.query.address(only=group.name, page=None), "by_status": by_status}
 
 
 def data_tab(view_model: RunViewModel) -> dict[str, Any]:

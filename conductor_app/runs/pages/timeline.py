@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.paginator import Page, Paginator
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -49,7 +50,7 @@ from ..timeline.tree import (
     state_of,
 )
 from .history import revision_slider
-from .view_model import NO_TASK, RunViewModel, status_chips
+from .view_model import NO_TASK, RunViewModel, status_chips, window_context
 
 MAX_DEPTH = 9
 """Deeper rows are indented like this depth."""
@@ -326,27 +327,6 @@ def _count_attempts(count: int) -> str:
 ROWS_ON_PAGE = 300
 
 
-@dataclass(frozen=True, slots=True)
-class RowWindow:
-    """One page of the rows."""
-
-    rows: Sequence[TreeRow]
-    page: int
-    total: int
-
-    @property
-    def pages(self) -> int:
-        return max(-(-self.total // ROWS_ON_PAGE), 1)
-
-    @property
-    def first(self) -> int:
-        return (self.page - 1) * ROWS_ON_PAGE + 1
-
-    @property
-    def last(self) -> int:
-        return self.first + len(self.rows) - 1
-
-
 def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
     """Return the context of the tab."""
     query = view_model.query
@@ -357,10 +337,9 @@ def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
         zoom_scale(whole, query.number("from"), query.number("to")), busy_stretches(tree, whole.lives)
     )
     window = row_window(tree.rows, query.number("page"), view_model.chosen)
-    builder = LineBuilder(view_model, scale, window.page, past.at if past else view_model.now)
+    builder = LineBuilder(view_model, scale, window.number, past.at if past else view_model.now)
     return {
-        "window": window,
-        "lines": builder.lines_of(window.rows),
+        "lines": builder.lines_of(list(window.object_list)),
         "ticks": scale.ticks(whole.begin),
         "gaps": [
             (gap, _gap_label(tree, scale.gaps[number], gap.label)) for number, gap in enumerate(scale.axis_gaps())
@@ -374,7 +353,7 @@ def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
         "missing_tasks": MAX_SPANS if tree.is_cut else 0,
         "tasks_address": query.address(tab="tasks", page=None),
         **revision_slider(view_model, past),
-        **_window_links(window, view_model),
+        **window_context(window, query),
         "chips": status_chips(Counter(span.status for span in tree.spans), query),
         "status": query["status"],
     }
@@ -417,14 +396,12 @@ def busy_stretches(tree: LoadedTree, lives: Sequence[Stretch]) -> list[Stretch]:
     return [part for span in spans for life in lives if (part := overlap(span, life))]
 
 
-def row_window(rows: Sequence[TreeRow], page: int | None, chosen: str) -> RowWindow:
+def row_window(rows: Sequence[TreeRow], page: int | None, chosen: str) -> Page[TreeRow]:
     """Return the page of the rows, by default the one with the selected task."""
-    pages = max(-(-len(rows) // ROWS_ON_PAGE), 1)
     if page is None:
         index = next((number for number, row in enumerate(rows) if chosen and row.id == chosen), 0)
         page = index // ROWS_ON_PAGE + 1
-    page = min(max(page, 1), pages)
-    return RowWindow(rows[(page - 1) * ROWS_ON_PAGE : page * ROWS_ON_PAGE], page, len(rows))
+    return Paginator(rows, ROWS_ON_PAGE).get_page(page)
 
 
 def _gap_label(tree: LoadedTree, gap: Stretch, duration: str) -> str:
@@ -435,15 +412,6 @@ def _gap_label(tree: LoadedTree, gap: Stretch, duration: str) -> str:
         if span.type not in CONTAINER_STEP_TYPES
     )
     return (_("%(span)s waiting") if waits else _("%(span)s idle")) % {"span": duration}
-
-
-def _window_links(window: RowWindow, view_model: RunViewModel) -> dict[str, Any]:
-    query = view_model.query
-    return {
-        "earlier": query.address(page=window.page - 1) if window.page > 1 else "",
-        "later": query.address(page=window.page + 1) if window.page < window.pages else "",
-        "unfiltered_address": query.address(status=None, page=None),
-    }
 
 
 def _first_failed_address(view_model: RunViewModel) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, NamedTuple
 
+from django.core.paginator import Page
 from django.db.models import OuterRef, Q, Subquery
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
@@ -150,6 +151,16 @@ def status_chips(counts: Mapping[str, int], query: RunPageQuery) -> list[dict[st
         }
         for status, count in [("", sum(counts.values())), *sorted(counts.items())]
     ]
+
+
+def window_context(window: Page[Any], query: RunPageQuery) -> dict[str, Any]:
+    """Return the context of a page of rows, with the addresses of the pages before and after it."""
+    return {
+        "window": window,
+        "earlier": query.address(page=window.previous_page_number()) if window.has_previous() else "",
+        "later": query.address(page=window.next_page_number()) if window.has_next() else "",
+        "unfiltered_address": query.address(status=None, page=None),
+    }
 
 
 def opened_panel(view_model: RunViewModel) -> TaskPanel | None:
