@@ -18,7 +18,7 @@ from ..core.primitives import derived_id
 from ..core.snapshot import NEVER
 from ..core.states import BULK, CANARY, GATHERING, WATCHING, WORKING
 from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
-from ..runs.commands import labels_and_messages as labels
+from ..runs.commands import control
 from ..runs.commands.plans import Operation, apply_operation
 from ..settings import conf
 from ..utils import clock, randomness
@@ -28,7 +28,7 @@ from .models import BulkItem, BulkOperation
 ItemAction = Callable[[str, Callable[[], None]], None]
 """Applies the action to a run id, and calls the second argument in the same transaction."""
 OPTIONS = ("latest", "resume_children", "with_failure")
-LABELLING: dict[str, Callable[..., Any]] = {"label": labels.add_labels, "unlabel": labels.remove_labels}
+LABELLING: dict[str, Callable[..., Any]] = {"label": control.add_labels, "unlabel": control.remove_labels}
 
 
 def bulk_action_of(row: BulkOperation) -> ItemAction:
@@ -155,7 +155,7 @@ def _options(request: BulkRequest) -> dict[str, Any]:
     """
     if request.action not in LABELLING:
         return {name: True for name in OPTIONS if request.options.get(name)}
-    if not (names := labels.clean_labels(request.labels)):
+    if not (names := control.clean_labels(request.labels)):
         raise Invalid("Enter at least one label.")
     return {"labels": names}
 

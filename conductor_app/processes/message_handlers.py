@@ -12,7 +12,7 @@ from ..runs.commands.messages import Handler, register_handlers
 from ..runs.commands.rate_limits import admit, start_held_runs
 from ..runs.documents import workflows as failed_execution
 from ..runs.models import OVERDUE_RUN, OVERDUE_TASK, Attempt, Message, Run
-from ..runs.store import due_rows, inbox, loading, outbox
+from ..runs.store import data, due_rows, loading, outbox
 from ..runs.store.data import load_child_result
 from ..runs.store.tree import reason_not_to_begin
 from ..tasks.commands.reports import add_logs
@@ -139,7 +139,7 @@ def _start_held_runs(message: Message) -> None:
 
 def _wake_inbox_step(message: Message) -> None:
     """Let the steps that wait for inbox messages read the inbox."""
-    if attempts := inbox.waiting_attempts(message.to):
+    if attempts := data.inbox_readers(message.to):
         change_run(RunCommand(message.to, no_command, "engine", attempts=attempts, consumes=message.pk))
     else:
         outbox.consume(message.pk)

@@ -34,7 +34,7 @@ from django.utils.text import capfirst
 from ..access.authentication import server_address
 from ..access.visibility import may, shown_to
 from ..core.errors import NotFound, RequestRefused
-from ..db.read_snapshots import read_snapshot
+from ..db.statements import read_snapshot
 from ..utils.formatting import LazyText
 
 MAX_NUMBER_LENGTH = 14

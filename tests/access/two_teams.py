@@ -29,7 +29,7 @@ from conductor_app.bulk import commands as bulk
 from conductor_app.core.snapshot import NEVER
 from conductor_app.failures.commands import group_failures
 from conductor_app.processes import sweeps
-from conductor_app.runs.commands import control, labels_and_messages
+from conductor_app.runs.commands import control
 from conductor_app.runs.models import Message, Run
 from tests.access.users import create_application
 from tests.api_fixtures import Api
@@ -149,7 +149,7 @@ def _create_runs(admin: Api, team: str) -> dict[str, str]:
     runs["child"] = Run.objects.get(parent_id=runs["parent"]).pk
     with run_commit_hooks():
         control.pause_run(runs["paused"], f"{team}-operator", f"{team} reason")
-        labels_and_messages.add_labels(runs["failed"], [f"{team}-label"], f"{team}-operator", f"{team} reason")
+        control.add_labels(runs["failed"], [f"{team}-label"], f"{team}-operator", f"{team} reason")
     group_failures(1_000)
     return runs
 

@@ -13,7 +13,7 @@ from conductor_app.bulk.models import BulkItem, BulkOperation
 from conductor_app.core.errors import Conflict, Invalid, NotAllowedInState, NotFound
 from conductor_app.failures import commands as failure_groups
 from conductor_app.failures.models import FailureGroup
-from conductor_app.runs.commands import labels_and_messages as labels
+from conductor_app.runs.commands import control
 from conductor_app.runs.models import Run, RunLabel
 from tests.builders import step
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
@@ -381,7 +381,7 @@ def test_an_operation_pending_approval_can_be_declined(clock, settings):
 def test_labels_are_added_to_and_removed_from_many_runs(clock):
     failed(clock, 3)
     first = Run.objects.order_by("pk").first()
-    labels.add_labels(first.pk, [f"old {number}" for number in range(labels.MAX_LABELS)], ACTOR)
+    control.add_labels(first.pk, [f"old {number}" for number in range(control.MAX_LABELS)], ACTOR)
 
     put_on = begun(action="label", labels=["gateway", "may"], reason="the outage")
     passes(clock, 2)
@@ -408,10 +408,10 @@ def test_an_invalid_label_is_refused_before_the_start(clock, names):
 def test_refused_label_changes_are_retried_with_the_same_labels(clock):
     failed(clock, 1)
     run = Run.objects.get()
-    labels.add_labels(run.pk, [f"old {number}" for number in range(labels.MAX_LABELS)], ACTOR)
+    control.add_labels(run.pk, [f"old {number}" for number in range(control.MAX_LABELS)], ACTOR)
     id = begun(action="label", labels=["late"])
     passes(clock, 2)
-    labels.remove_labels(run.pk, ["old 0"], ACTOR)
+    control.remove_labels(run.pk, ["old 0"], ACTOR)
 
     bulk_commands.retry_refused(id, ACTOR)
     passes(clock, 2)

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from conductor_app.db import statements
 from conductor_app.db.named_statements import FOLDER, HEADER, PARAMETER, NamedStatement
 from conductor_app.payloads.store import PAYLOADS_SQL
-from conductor_app.runs.store import data, due_rows, inbox, loading, outbox, tree, writing
+from conductor_app.runs.store import data, due_rows, loading, outbox, tree, writing
 from conductor_app.taskcluster import store as standalone
 from conductor_app.tasks import gates
 from conductor_app.tasks import store as claims
@@ -88,7 +88,7 @@ STATEMENTS = {
     **writing.WRITING_SQL,
     **tree.TREE_SQL,
     **due_rows.DUE_ROWS_SQL,
-    **inbox.INBOX_SQL,
+    **data.INBOX_SQL,
     **outbox.MESSAGES_SQL,
     **PAYLOADS_SQL,
     **{statement.name: statement for statement in (gates.COUNT_LEASED, gates.COUNT_STARTS)},

@@ -3,8 +3,7 @@
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from conductor_app.db.read_snapshots import read_snapshot
-from conductor_app.db.statements import execute, fetch
+from conductor_app.db.statements import execute, fetch, read_snapshot
 from conductor_app.tasks.models import QueueHold
 from tests.runs.test_parallel import at_once
 from tests.runs.test_statements import Counted

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.runs.commands import labels_and_messages as inbox
+from conductor_app.runs.commands import messages as inbox
 from tests.step_documents import simple
 
 PULL = {"name": "next", "taskReferenceName": "next", "type": "PULL_WORKFLOW_MESSAGES", "inputParameters": {}}

@@ -8,7 +8,6 @@ from django.urls import reverse
 from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Invalid
 from conductor_app.runs.commands import control
-from conductor_app.runs.commands import labels_and_messages as labels
 from conductor_app.runs.commands import repair as run_commands_repair
 from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import RunLabel
@@ -48,18 +47,18 @@ def test_labels_are_added_and_removed_with_a_reason(operator, run):
 @pytest.mark.parametrize("label", ["", " ", "a,b", "x" * 65, "line\nbreak", "\ud800"])
 def test_an_invalid_label_is_rejected(run, label):
     with pytest.raises(Invalid):
-        labels.add_labels(run.pk, [label], "ann")
+        control.add_labels(run.pk, [label], "ann")
 
 
 def test_a_run_has_twenty_labels_at_most(operator, run):
-    labels.add_labels(run.pk, [f"l{n}" for n in range(20)], "ann")
+    control.add_labels(run.pk, [f"l{n}" for n in range(20)], "ann")
 
     assert "A run can have at most 20 labels." in page_text(send(operator, run, labels="one more"))
-    assert labels.add_labels(run.pk, ["l3"], "ann") == [] and len(of(run)) == 20
+    assert control.add_labels(run.pk, ["l3"], "ann") == [] and len(of(run)) == 20
 
 
 def test_a_viewer_sees_labels_and_cannot_change_them(viewer, run):
-    labels.add_labels(run.pk, ["vip"], "ann")
+    control.add_labels(run.pk, ["vip"], "ann")
 
     assert "vip" in page_text(viewer.get(run_url(run)))
     assert send(viewer, run, remove="vip").status_code == 403 and of(run) == ["vip"]
@@ -67,7 +66,7 @@ def test_a_viewer_sees_labels_and_cannot_change_them(viewer, run):
 
 def test_runs_are_found_by_their_label(operator, run):
     other = start_run_of(step("ship"), name="other")
-    labels.add_labels(run.pk, ["vip"], "ann")
+    control.add_labels(run.pk, ["vip"], "ann")
 
     page = html(operator.get(reverse("admin:conductor_run_changelist"), {"label": "vip"}))
 
@@ -75,7 +74,7 @@ def test_runs_are_found_by_their_label(operator, run):
 
 
 def test_labels_survive_a_restart_and_are_deleted_with_the_run(run):
-    labels.add_labels(run.pk, ["vip"], "ann")
+    control.add_labels(run.pk, ["vip"], "ann")
     claim_and_report("ship")
     run_commands_repair.restart(run.pk, "ann")
     assert of(run) == ["vip"]

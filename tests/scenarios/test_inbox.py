@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.errors import NotAllowedInState, NotFound, QueueFull
-from conductor_app.runs.commands import labels_and_messages as inbox
+from conductor_app.runs.commands import messages
 from conductor_app.runs.models import InboxMessage
 from tests.builders import fork, loop, pull, step, switch, terminate
 from tests.scenario import Scenario, run_commit_hooks
@@ -14,7 +14,7 @@ DAY = 86_400
 def send(scenario: Scenario, *numbers: int) -> None:
     for n in numbers:
         with run_commit_hooks():
-            inbox.send_inbox_message(scenario.id, {"n": n})
+            messages.send_inbox_message(scenario.id, {"n": n})
 
 
 def taken(scenario: Scenario, ref: str) -> list[int]:
@@ -123,16 +123,16 @@ def test_unconsumed_messages_are_deleted_when_the_run_ends(clock):
 
     assert (scenario.status, InboxMessage.objects.count()) == ("COMPLETED", 0)
     with pytest.raises(NotAllowedInState):
-        inbox.send_inbox_message(scenario.id, {})
+        messages.send_inbox_message(scenario.id, {})
 
 
 def test_the_limit_of_queued_messages_ignores_expired_ones(clock, monkeypatch):
-    monkeypatch.setattr(inbox, "MAX_MESSAGES", 2)
+    monkeypatch.setattr(messages, "MAX_MESSAGES", 2)
     scenario = Scenario(clock, step("a"))
     send(scenario, 1, 2)
 
     with pytest.raises(QueueFull):
-        inbox.send_inbox_message(scenario.id, {})
+        messages.send_inbox_message(scenario.id, {})
     scenario.later(DAY)
     send(scenario, 3)
 
@@ -141,12 +141,12 @@ def test_the_limit_of_queued_messages_ignores_expired_ones(clock, monkeypatch):
 
 def test_a_message_to_an_unknown_run_is_rejected(db):
     with pytest.raises(NotFound):
-        inbox.send_inbox_message("nobody", {})
+        messages.send_inbox_message("nobody", {})
 
 
 def test_the_sweep_delivers_a_message_whose_wake_up_was_lost(clock):
     scenario = Scenario(clock, pull("next"))
-    inbox.send_inbox_message(scenario.id, {"n": 1})
+    messages.send_inbox_message(scenario.id, {"n": 1})
     assert scenario.is_waiting_for("next")
 
     scenario.later(1)
@@ -160,13 +160,13 @@ def test_a_retry_waits_for_another_message_where_the_first_one_ended_the_run(clo
     )
     scenario = Scenario(clock, pull("next"), ends, step("after"))
     with run_commit_hooks():
-        inbox.send_inbox_message(scenario.id, {"n": "no"})
+        messages.send_inbox_message(scenario.id, {"n": "no"})
     assert (scenario.status, scenario.reason) == ("FAILED", "refused")
 
     scenario.retry()
     assert (scenario.statuses, scenario.attempts("next")) == ({"next": "IN_PROGRESS"}, ["COMPLETED", "IN_PROGRESS"])
     with run_commit_hooks():
-        inbox.send_inbox_message(scenario.id, {"n": "yes"})
+        messages.send_inbox_message(scenario.id, {"n": "yes"})
 
     assert scenario.is_waiting_for("after")
 

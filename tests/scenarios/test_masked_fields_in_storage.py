@@ -15,7 +15,7 @@ from conductor_app.events.models import EventDelivery, HandlerEvaluation
 from conductor_app.payloads import blob_storage
 from conductor_app.payloads import commands as payload_storage
 from conductor_app.payloads.models import StoredPayload
-from conductor_app.runs.commands import labels_and_messages as inbox
+from conductor_app.runs.commands import messages
 from conductor_app.runs.commands import repair as run_commands_repair
 from conductor_app.runs.commands.change import RunCommand, change_run
 from conductor_app.runs.commands.start import StartRequest, start_run
@@ -125,7 +125,7 @@ def test_a_message_is_encrypted_until_a_step_consumes_it(clock):
     after = step("after", inputs={"n": "${pull.output.messages[0].payload.number}"})
     scenario = Scenario(clock, step("first"), pull, after, **MASKED)
     with run_commit_hooks():
-        inbox.send_inbox_message(scenario.id, {"number": NUMBER, "open": 1})
+        messages.send_inbox_message(scenario.id, {"number": NUMBER, "open": 1})
     assert clear_places() == set()
 
     scenario.worker("first").completes()

@@ -11,7 +11,7 @@ from ...access.permissions import EXECUTE, WORKFLOW_DEF
 from ...core.decide import Report
 from ...core.document.fields import read_mapping
 from ...core.errors import Invalid, NotFound
-from ...db.read_snapshots import read_snapshot
+from ...db.statements import read_snapshot
 from ...payloads.commands import load_payload
 from ...tasks.api.serializers import parse_outcome
 from ...tasks.commands.waits import WaitOutcome, begin_run_wait, signal_run

@@ -18,7 +18,7 @@ from ...core.errors import CONDUCTOR_LENGTH, Invalid, ValidationError, Validatio
 from ...core.expressions.json_text import java_text
 from ...core.masking import redact_text
 from ...db.fields import loads
-from ...db.read_snapshots import read_snapshot
+from ...db.statements import read_snapshot
 from ...web.api.operations import RUN_SEARCH_QUERY, SEARCH_QUERY, ApiOperation, Json, Shape
 from ...web.api.permissions import ALLOW_ALL
 from ...web.api.requests import QueryParameters

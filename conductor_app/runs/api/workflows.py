@@ -14,7 +14,7 @@ from ...access.permissions import EXECUTE, READ, WORKFLOW_DEF
 from ...core.document.fields import read_mapping, texts
 from ...core.errors import NotFound
 from ...core.validation.lint_fields import lint_document
-from ...db.read_snapshots import read_snapshot
+from ...db.statements import read_snapshot
 from ...definitions.simulation.commands import find_test
 from ...web.api import documents as shapes
 from ...web.api import permissions as targets
@@ -33,7 +33,7 @@ from ...web.api.operations import (
 from ...web.api.permissions import can_control_run, can_start_workflow, can_view_run, normalize_name, requires
 from ...web.api.requests import errors_under, parse_integer, read_object, read_request
 from ...web.api.view import ConductorRequest, ConductorView
-from ..commands import control, labels_and_messages
+from ..commands import control, messages
 from ..commands.start import start_run
 from ..documents.tasks import attempts_of, load_rows, run_facts_of, task_documents
 from ..documents.workflows import find_run, wire_run, wire_runs
@@ -267,12 +267,12 @@ class WorkflowLabels(ConductorView):
 
     @ApiOperation("Add labels to a workflow", permission=can_control_run, reply=texts, body=texts)
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        labels_and_messages.add_labels(workflow, request_body.read_texts(request), request.actor.name)
+        control.add_labels(workflow, request_body.read_texts(request), request.actor.name)
         return _labels_of(workflow)
 
     @ApiOperation("Remove labels from a workflow", permission=can_control_run, reply=texts, body=texts)
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        labels_and_messages.remove_labels(workflow, request_body.read_texts(request), request.actor.name)
+        control.remove_labels(workflow, request_body.read_texts(request), request.actor.name)
         return _labels_of(workflow)
 
 
@@ -290,4 +290,4 @@ class WorkflowMessages(ConductorView):
         "Send a message to a running workflow", permission=can_control_run, reply=PLAIN_TEXT, body=read_mapping
     )
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        return PlainText(labels_and_messages.send_inbox_message(workflow, read_object(request)))
+        return PlainText(messages.send_inbox_message(workflow, read_object(request)))

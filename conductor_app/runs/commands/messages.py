@@ -1,13 +1,15 @@
-"""Delivery of messages between runs, right after the commit that wrote them or by the sweep, and undelivered messages.
+"""Messages between runs, with their delivery after the commit or by the sweep, and those of clients to an inbox.
 
 `register_handlers` says what each message does.
 """
 
 import logging
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from threading import local
+from typing import Any
 
 from django.db import transaction
 from django.db.models import TextField
@@ -15,19 +17,31 @@ from django.db.models.functions import Cast
 
 from ...access import audit
 from ...access.authentication import acting_as
-from ...access.encryption import decrypt_masked
-from ...core.errors import AlreadyResolved, Conflict, Forbidden, Invalid, NotFound, RequestRefused, StepRefused
-from ...core.masking import MARK
+from ...access.encryption import decrypt_masked, encrypt_masked
+from ...core.errors import (
+    AlreadyResolved,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotAllowedInState,
+    NotFound,
+    QueueFull,
+    RequestRefused,
+    StepRefused,
+)
+from ...core.masking import MARK, mask_encrypt, masked_names
 from ...core.snapshot import NEVER
-from ...core.states import RUN
-from ...db.fields import loads_encrypted
+from ...core.states import RUN, RUNNING
+from ...db.fields import dumps, loads_encrypted
 from ...db.transient_errors import discard_broken_connection
+from ...definitions.store import load_definition
+from ...settings import conf
 from ...telemetry.log_context import log_context
 from ...utils import clock, fault_points, process_state
 from ...utils.process_state import Wiring
 from ..models import PUBLISH, Message, Run
 from ..queries.messages import receiver_kind
-from ..store import outbox
+from ..store import data, outbox
 from ..store.outbox import due_messages
 
 Handler = Callable[[Message], None]
@@ -232,3 +246,51 @@ def _lock_and_audit(ids: Iterable[int], action: str, by: str, reason: str) -> Se
         }
         audit.record(kind or "message", message.to if kind else message.pk, action, by, reason=reason, facts=facts)
     return found
+
+
+MAX_MESSAGES = 1000
+"""The maximum number of messages in the inbox of a run (execution §10.8)."""
+
+
+def send_inbox_message(run_id: str, payload: dict[str, Any]) -> str:
+    """Put a message into the inbox of a run, and return its id.
+
+    If a step waits for a message, an outbox message in the same transaction wakes it after the commit.
+
+    Raises:
+        Invalid: when the payload is larger than the limit.
+        NotFound: when there is no such run.
+        NotAllowedInState: when the run is not RUNNING.
+        QueueFull: when the inbox is full.
+    """
+    size, most = len(dumps(payload) or ""), conf.task_payload_max_bytes
+    if size > most:
+        raise Invalid(f"The message has {size} bytes; the limit is {most} bytes.")
+    with transaction.atomic():
+        now = clock.now()
+        row = (
+            Run.objects.select_for_update()
+            .filter(pk=run_id)
+            .only("id", "status", "inbox", "resolved_definition_id")
+            .first()
+        )
+        row = _require_accepting_run(run_id, row, now)
+        id = str(uuid.uuid4())
+        hidden = mask_encrypt(payload, masked_names(load_definition(row.resolved_definition_id)), encrypt_masked)
+        data.add_inbox_message(run_id, id, hidden, now, row.inbox + 1)
+        if data.inbox_readers(run_id):
+            wakeup = outbox.send("inbox", now, to=run_id)
+            transaction.on_commit(partial(deliver_after_commit, (wakeup.pk,)))
+    return id
+
+
+def _require_accepting_run(run_id: str, row: Run | None, now: int) -> Run:
+    if row is None:
+        raise NotFound(f"No such workflow found by id: {run_id}")
+    if row.status != RUNNING:
+        raise NotAllowedInState(f"Workflow {run_id} is {row.status}; only a RUNNING workflow can receive messages.")
+    if row.inbox >= MAX_MESSAGES:
+        row.inbox = data.delete_expired_messages(run_id, now)
+    if row.inbox >= MAX_MESSAGES:
+        raise QueueFull(f"The inbox of workflow {run_id} is full ({MAX_MESSAGES} messages). Try again later.")
+    return row

@@ -2,7 +2,7 @@
 
 A start computes the key and calls `is_limit_reached`. A run over the limit is created as held: its first task is not
 visible. When a run of the key ends, `core/rules/finish.py` sends the message "release", which calls `start_held_runs`.
-`runs/store/rate_limits.py` counts the rows. Limits of tasks are gates (`tasks/gates.py`), and limits of callers are
+`runs/store/data.py` counts the rows. Limits of tasks are gates (`tasks/gates.py`), and limits of callers are
 quotas (`access/quotas.py`).
 """
 
@@ -24,7 +24,7 @@ from ...db.statements import serialize
 from ...definitions.store import load_definition
 from ...payloads import commands as payload_storage
 from ..models import Run
-from ..store import rate_limits
+from ..store import data
 from .change import RunCommand, change_run
 
 
@@ -62,7 +62,7 @@ def is_limit_reached(definition: Definition, key: str, *, rejects: bool = True, 
         Conflict: when the limit is reached, the policy is REJECT, and `rejects` is True.
     """
     _, limit, _ = rate_limit_config(definition)
-    if not rate_limits.is_rate_limit_reached(definition.name, key, limit, but):
+    if not data.is_rate_limit_reached(definition.name, key, limit, but):
         return False
     if rejects:
         _refuse_rejected(definition, key)
@@ -93,7 +93,7 @@ def admit(run_id: str) -> None:
         return
     with transaction.atomic():
         is_held = is_limit_reached(definition, key, rejects=False, but=run_id)
-        rate_limits.set_rate_limit(run_id, key, is_held)
+        data.set_rate_limit(run_id, key, is_held)
 
 
 def with_rate_limit(command: Command) -> Command:
@@ -131,8 +131,8 @@ def start_held_runs(name: str, key: str) -> None:
     while True:
         with transaction.atomic():
             serialize(f"runs:{name}:{key}")
-            held = rate_limits.held_runs(name, key).first()
-            if held is None or rate_limits.count_admitted_runs(name, key) >= _limit(held):
+            held = data.held_runs(name, key).first()
+            if held is None or data.count_admitted_runs(name, key) >= _limit(held):
                 return
             change_run(RunCommand(held.id, commands.start_held_run, "engine", "The rate limit allows another run."))
 

@@ -30,7 +30,7 @@ from ...utils import clock, fault_points, randomness
 from ..models import Run as RunRow
 from ..store import loading
 from ..store.writing import RunOrigin, StaleRow, StatementBatch
-from . import labels_and_messages, rate_limits
+from . import control, rate_limits
 from .change import (
     GROUPS,
     DecisionFailed,
@@ -94,7 +94,7 @@ def start_run(request: StartRequest, by: str, within_transaction: Callable[[str]
     now = clock.now()
     if request.starts_at > now + FARTHEST_MS:
         raise Invalid("`startAt` must be at most 366 days ahead.")
-    request = replace(with_input(request), labels=tuple(labels_and_messages.clean_labels(request.labels)))
+    request = replace(with_input(request), labels=tuple(control.clean_labels(request.labels)))
     require_start_request(request)
     definition = resolved_definitions.resolve_requested(request.name, request.version, request.document, now)
     if (earlier := _earlier(request, definition.name)) is not None:
@@ -177,7 +177,7 @@ class StartLoop(TransactionLoop):
         if self.within_transaction is not None:
             self.within_transaction(run.id)
         if self.request.labels:
-            labels_and_messages.save_labels(run.id, self.request.labels)
+            control.save_labels(run.id, self.request.labels)
         starts = self.new_child_starts(batch, now)
         save_decision(run, decision, RevisionInfo(now, self.actor), starts, self._origin())
 

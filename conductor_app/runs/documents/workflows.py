@@ -16,7 +16,7 @@ from ...core.masking import redact_text
 from ...core.primitives import JsonValue
 from ...core.snapshot import UNKNOWN, Task
 from ...db.keyset_pages import row_type
-from ...db.read_snapshots import read_snapshot
+from ...db.statements import read_snapshot
 from ...settings import conf
 from ..models import Attempt, Run, TaskLog
 from .tasks import (

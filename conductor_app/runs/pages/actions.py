@@ -18,7 +18,7 @@ from ...tasks.pages.actions import PERMISSION
 from ...utils.formatting import LazyText
 from ...web.links import run_address
 from ...web.pages import require_permission, require_permission_on_any, show_refusal
-from ..commands import control, labels_and_messages, repair
+from ..commands import control, repair
 from ..models import Run
 
 
@@ -28,7 +28,7 @@ def label_context(run: Run) -> dict[str, Any]:
     names = sorted(run.label_names.split(",")) if run.label_names else []
     return {
         "labels": [(name, f"{runs}?{urlencode({'label': name})}") for name in names],
-        "most": labels_and_messages.MAX_LABELS,
+        "most": control.MAX_LABELS,
     }
 
 
@@ -56,11 +56,11 @@ def change_labels(request: HttpRequest, run_id: str) -> HttpResponse:
     by, reason = request.user.get_username(), request.POST.get("reason", "").strip()
     try:
         if removed := request.POST.getlist("remove"):
-            labels_and_messages.remove_labels(run_id, removed, by, reason)
+            control.remove_labels(run_id, removed, by, reason)
             messages.success(request, _("Label removed."))
         else:
             new_labels = [label for label in request.POST.get("labels", "").split(",") if label.strip()]
-            count = len(labels_and_messages.add_labels(run_id, new_labels, by, reason))
+            count = len(control.add_labels(run_id, new_labels, by, reason))
             message = ngettext("%(count)s label added.", "%(count)s labels added.", count) % {"count": count}
             messages.success(request, message)
     except RequestRefused as refused:

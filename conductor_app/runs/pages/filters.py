@@ -19,7 +19,7 @@ from ...core.errors import Invalid
 from ...core.states import RUN
 from ...db.fields import dumps
 from ...db.keyset_pages import SortColumn, iterate_pages
-from ...db.read_snapshots import read_snapshot
+from ...db.statements import read_snapshot
 from ...definitions.models import WorkflowDefinition
 from ...explanations.cause import failure_reasons
 from ...utils import clock

@@ -26,8 +26,8 @@ from ...definitions.schemas import fill_in_schemas
 from ...utils import clock
 from ...web.forms import AS_FORM, DocumentForm
 from ...web.pages import require_permission
+from ..commands.control import clean_labels
 from ..commands.debugging import BreakpointRequest
-from ..commands.labels_and_messages import clean_labels
 from ..commands.start import StartRequest, start_by_hand
 from ..queries.recent import recent_starts, start_to_repeat
 from .debugger import DEBUG_PERMISSION, MAX_STEPS

@@ -17,7 +17,7 @@ from django.db.models.lookups import Exact, GreaterThan, GreaterThanOrEqual, In,
 from django.db.models.sql.compiler import SQLCompiler
 
 from ...core.errors import Invalid
-from ...db.read_snapshots import read_snapshot
+from ...db.statements import read_snapshot
 from .parser import Clause, QueryValue
 
 COMPARED = {"=": Exact, ">": GreaterThan, ">=": GreaterThanOrEqual, "<": LessThan, "<=": LessThanOrEqual}

@@ -3,8 +3,11 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, NamedTuple
+
+from django.db.models import QuerySet
 
 from ...access.variables import all_variables
 from ...core.data_requests import (
@@ -17,6 +20,7 @@ from ...core.data_requests import (
     Environment,
     IdempotencyKeyHolder,
     IdempotencyLookup,
+    InboxBatch,
     InboxMessages,
     IterationOutcomes,
     JoinedOutcomes,
@@ -40,13 +44,15 @@ from ...core.primitives import JsonValue
 from ...core.snapshot import Run, Task
 from ...core.states import ATTEMPT
 from ...core.step_types import STEP_TYPES
-from ...db.fields import loads, loads_encrypted
+from ...core.step_types.waiting import PullWorkflowMessages
+from ...db.fields import loads, loads_decrypted, loads_encrypted
 from ...db.named_statements import load_statements
-from ...db.statements import fetch, placeholders
+from ...db.statements import execute, fetch, placeholders, serialize
+from ...settings import conf
 from ...utils import process_state
-from .inbox import oldest_messages
+from ..models import InboxMessage
+from ..models import Run as RunRow
 from .loading import fetch_tasks, load_tasks, load_tasks_at
-from .rate_limits import is_rate_limit_reached
 from .rows import format_iteration_path, parse_iteration_path
 
 MAX_ITEMS = 500_000
@@ -426,3 +432,78 @@ LOADERS: dict[type, Callable[[Run, list[Any], int], dict[DataRequest, Any]]] = {
     CachedRunOutput: _cached_run_outputs,
     RateLimitReached: _rate_limits,
 }
+
+
+def set_rate_limit(run_id: str, key: str, is_held: bool) -> None:
+    """Set the rate limit key of a run that has not started, and whether the limit holds the run back."""
+    RunRow.objects.filter(pk=run_id, next_seq=1).update(limit_key=key, is_held=is_held)
+
+
+def is_rate_limit_reached(name: str, key: str, limit: int, but: str = "") -> bool:
+    """Return True if a run that starts now must wait. Starts with the same key are serialized until the commit.
+
+    `but`: a run that is not counted.
+    """
+    serialize(f"runs:{name}:{key}")
+    return count_admitted_runs(name, key, but) >= limit or held_runs(name, key).exists()
+
+
+def held_runs(name: str, key: str) -> QuerySet[RunRow]:
+    """Return the runs that a rate limit holds, earliest first. They start before new runs."""
+    return RunRow.objects.open().filter(name=name, limit_key=key, is_held=True).order_by("created_at", "id")
+
+
+def count_admitted_runs(name: str, key: str, but: str = "") -> int:
+    """Return the number of open runs with a rate limit key that the limit does not hold."""
+    return RunRow.objects.open().filter(name=name, limit_key=key, is_held=False).exclude(pk=but).count()
+
+
+INBOX_SQL = load_statements("runs/store/inbox")
+WAITING_TYPE = PullWorkflowMessages.type
+MESSAGE_LIFETIME_MS = 86_400_000
+"""The lifetime of a message in the inbox, in milliseconds (execution §10.8)."""
+
+
+def oldest_messages(run: Run, request: InboxMessages, now: int) -> InboxBatch:
+    """Return the oldest valid messages that fit into the output of one task, and the number of messages after them."""
+    which = {"after": request.after, "expired_at": now - MESSAGE_LIFETIME_MS, "count": request.count}
+    rows = _within_output_limit(fetch(*INBOX_SQL["read_inbox"].bind(run_id=run.id, **which)))
+    up_to = rows[-1][0] if rows else _last_message_id(run.id)
+    [(remaining,)] = fetch(*INBOX_SQL["count_inbox"].bind(run_id=run.id, after=up_to))
+    return InboxBatch(tuple(_message_document(run, *row[1:]) for row in rows), up_to, remaining)
+
+
+def _within_output_limit(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    size = 0
+    for place, row in enumerate(rows):
+        size += len(row[3])
+        if place and size > conf.task_payload_max_bytes // 2:
+            return rows[:place]
+    return rows
+
+
+def _last_message_id(run_id: str) -> int:
+    return fetch(*INBOX_SQL["find_last_message"].bind(run_id=run_id))[0][0]
+
+
+def _message_document(run: Run, id: str, received_at: int, payload: str) -> dict[str, Any]:
+    at = datetime.fromtimestamp(received_at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return {"id": id, "workflowId": run.id, "payload": loads_decrypted(payload), "receivedAt": at}
+
+
+def inbox_readers(run_id: str) -> list[str]:
+    """Return the attempts of the run that wait for messages."""
+    rows = fetch(*INBOX_SQL["find_inbox_readers"].bind(run_id=run_id, type=WAITING_TYPE))
+    return [id for (id,) in rows]
+
+
+def delete_expired_messages(run_id: str, now: int) -> int:
+    """Delete expired messages. Returns the number of remaining messages."""
+    execute(*INBOX_SQL["delete_expired_messages"].bind(run_id=run_id, expired_at=now - MESSAGE_LIFETIME_MS))
+    return fetch(*INBOX_SQL["count_inbox"].bind(run_id=run_id, after=0))[0][0]
+
+
+def add_inbox_message(run_id: str, id: str, payload: Any, now: int, count: int) -> None:
+    """Add a message to the inbox of a locked run. `count`: the number of messages including this one."""
+    InboxMessage.objects.create(id=id, run_id=run_id, received_at=now, payload=payload)
+    RunRow.objects.filter(pk=run_id).update(inbox=count)

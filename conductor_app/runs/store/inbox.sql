@@ -1,4 +1,4 @@
--- The inboxes of runs. `runs/store/inbox.py` executes these statements.
+-- The inboxes of runs. `runs/store/data.py` executes these statements.
 
 -- name: read_inbox
 -- Read the oldest valid messages in the inbox of a run after a message.

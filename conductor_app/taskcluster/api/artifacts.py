@@ -27,7 +27,7 @@ from ...access.tokens import (
     verify_link,
 )
 from ...core.errors import Busy, Expired, Invalid, NotFound
-from ...db.read_snapshots import read_snapshot
+from ...db.statements import read_snapshot
 from ...runs.models import Attempt
 from ...settings import conf
 from ...utils import clock

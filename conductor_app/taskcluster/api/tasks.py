@@ -7,7 +7,7 @@ from django.http import HttpResponse
 
 from ...core.errors import Conflict, Invalid, NotFound
 from ...core.snapshot import Attempt
-from ...db.read_snapshots import read_snapshot
+from ...db.statements import read_snapshot
 from ...utils import clock
 from ...web.client_views import reply_after, waiting_client
 from ..commands import groups

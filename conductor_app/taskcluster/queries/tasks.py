@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ...core.errors import NotFound
-from ...db.read_snapshots import read_snapshot
+from ...db.statements import read_snapshot
 from ...runs.models import Attempt, PulseMessage
 from ...tasks.models import Queue, Worker
 from ...tasks.queries.queues import queue_position
