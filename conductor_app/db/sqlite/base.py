@@ -12,9 +12,10 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
+from errno import EACCES, EPERM, EROFS
+from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, lockf
 from functools import cache, partial
 from threading import Lock
 from time import monotonic, sleep
@@ -24,7 +25,10 @@ from django.db import OperationalError, transaction
 from django.db.backends.sqlite3 import base
 
 Result = TypeVar("Result")
-POLL_SECONDS = 0.001
+POLL_SECONDS = 0.0005
+"""The interval of the tries of a process to lock a byte that another process has locked."""
+NEXT, WRITING = 0, 1
+"""The bytes of the file of the queue that the process locks which is next, and the one which writes."""
 MAX_GROUP = 32
 """The maximum number of threads that share a transaction."""
 MAX_GROUP_SECONDS = 0.05
@@ -73,7 +77,17 @@ class WriterQueue:
         self.sharing: deque[SharedWork[Any]] = deque()
         # A database in memory belongs to one process.
         is_file = database != ":memory:" and "mode=memory" not in database
-        self._file = os.open(f"{database}-queue", os.O_RDWR | os.O_CREAT, 0o600) if is_file else None
+        self._file = self._open(f"{database}-queue") if is_file else None
+
+    @staticmethod
+    def _open(path: str) -> int | None:
+        try:
+            return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            if error.errno not in (EACCES, EPERM, EROFS):
+                raise
+            # SQLite says that it cannot write either.
+            return None
 
     def acquire(self, seconds: float) -> bool:
         """Wait for a turn. Returns False if it has not come within this time."""
@@ -95,6 +109,8 @@ class WriterQueue:
 
     def release(self) -> None:
         """Give the turn to the writer that has waited longest."""
+        if self._file is not None:
+            lockf(self._file, LOCK_UN, 1, WRITING)
         with self._lock:
             if self.waiting:
                 self.waiting.popleft().release()
@@ -140,26 +156,28 @@ class WriterQueue:
     def next_of_processes(self, seconds: float) -> Iterator[None]:
         """Begin a transaction in the block, for the writer whose turn it is.
 
-        Of the processes that share the file, one waits for SQLite's lock at a time. Otherwise a process whose writers
-        follow one another leaves no gap for the others. After this time, the block is executed without that order.
+        After this time, the block is executed without the order of the processes.
         """
         if self._file is None:
             yield
             return
-        end = monotonic() + seconds
-        while not self._lock_file(self._file) and monotonic() < end:
-            sleep(POLL_SECONDS)
+        ends_at = monotonic() + seconds
+        self._lock_byte(self._file, NEXT, ends_at)
         try:
+            self._lock_byte(self._file, WRITING, ends_at)
             yield
         finally:
-            flock(self._file, LOCK_UN)
+            lockf(self._file, LOCK_UN, 1, NEXT)
 
-    def _lock_file(self, file: int) -> bool:
-        try:
-            flock(file, LOCK_EX | LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+    @staticmethod
+    def _lock_byte(file: int, byte: int, ends_at: float) -> None:
+        while True:
+            with suppress(BlockingIOError, PermissionError):
+                lockf(file, LOCK_EX | LOCK_NB, 1, byte)
+                return
+            if monotonic() > ends_at:
+                return
+            sleep(POLL_SECONDS)
 
 
 @cache
