@@ -90,10 +90,11 @@ def execute_in_transaction(work: Callable[[], Result], *, is_one_statement: bool
     """Execute work in a transaction, and return its result.
 
     On SQLite, threads that wait for their turn share a transaction and its commit. Another thread may execute the work,
-    in the context of this one. `is_one_statement`: the work needs no transaction if it shares none.
+    in the context of this one; work that is undone because the transaction fails is executed again. `is_one_statement`:
+    the work needs no transaction if it shares none.
 
     Raises:
-        OperationalError: when the transaction fails. Other exceptions are those of the work, which is undone then.
+        DatabaseError: when the transaction fails. Other exceptions are those of the work, which is undone then.
     """
     database: Any = connections[DEFAULT_DB_ALIAS]
     if database.vendor == "sqlite" and not database.in_atomic_block:

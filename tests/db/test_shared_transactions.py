@@ -171,17 +171,45 @@ def test_a_leader_whose_work_fails_leaves_the_others_to_the_next_leader(commits)
     assert commits() == 1
 
 
-def test_all_fail_if_sqlite_undoes_their_transaction_and_each_can_repeat_its_work():
+def test_members_whose_transaction_sqlite_undoes_execute_their_work_again_in_their_own():
+    executed = []
+
     def undo_all() -> None:
+        hold("undone")
+        executed.append("undo")
         execute("INSERT OR ROLLBACK INTO conductor_queuehold SELECT * FROM conductor_queuehold")
 
-    with another_transaction() as waiting:
-        results = [waiting.share(lambda: hold("a")), waiting.share(undo_all), waiting.share(lambda: hold("b"))]
+    def write(queue: str) -> str:
+        executed.append(queue)
+        return hold(queue)
 
-    assert [type(result.exception()) for result in results[:2]] == [OperationalError] * 2
-    assert results[2].exception() is None or type(results[2].exception()) is OperationalError
-    assert "a" not in held()
-    assert execute_in_transaction(lambda: hold("a")) == "a"
+    with another_transaction() as waiting:
+        first, guilty, last = (
+            waiting.share(partial(write, "a")),
+            waiting.share(undo_all),
+            waiting.share(partial(write, "b")),
+        )
+
+    assert (first.result(), last.result()) == ("a", "b")
+    assert type(guilty.exception()) is IntegrityError
+    assert held() == ["a", "b"]
+    assert sorted(executed) == ["a", "a", "b", "undo", "undo"]
+
+
+def test_a_member_that_fails_the_commit_fails_alone():
+    def violate() -> None:
+        execute("INSERT INTO conductor_runlabel (run_id, name) VALUES ('missing', 'x')")
+
+    with another_transaction() as waiting:
+        first, guilty, last = (
+            waiting.share(lambda: hold("a")),
+            waiting.share(violate),
+            waiting.share(lambda: hold("b")),
+        )
+
+    assert (first.result(), last.result()) == ("a", "b")
+    assert type(guilty.exception()) is IntegrityError
+    assert held() == ["a", "b"]
 
 
 def test_what_follows_the_commit_is_called_by_the_thread_of_the_work_in_its_context():

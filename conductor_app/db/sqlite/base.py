@@ -39,11 +39,11 @@ class SharedWork(Generic[Result]):
     """The work of one thread in a transaction, which another thread may execute.
 
     `leads`: its thread executes the work of the group. `result` or `error` is the outcome. `hooks`: what Django calls
-    after the commit.
+    after the commit. `is_undone`: the transaction has failed, and the work with it.
     """
 
     def __init__(self, work: Callable[[], Result]) -> None:
-        self.leads = False
+        self.leads = self.is_undone = False
         self.result: Result | None = None
         self.error: BaseException | None = None
         self.hooks: Sequence[tuple[Any, Callable[[], object], bool]] = ()
@@ -226,10 +226,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def share_transaction(self, work: Callable[[], Result], is_one_statement: bool) -> Result:
         """Execute work in a transaction that others may share, and return its result. Its thread runs the hooks.
 
+        `work`: is executed again, in a transaction of its own, if another member has failed the transaction.
         `is_one_statement`: without other writers, the work needs no transaction.
 
         Raises:
-            OperationalError: when the transaction of the group fails. Other exceptions are those of the work.
+            OperationalError: when the turn does not come within the `timeout` of the database.
         """
         queue, member = queue_of(self.settings_dict["NAME"]), SharedWork(work)
         if is_one_statement and not queue.is_taken:
@@ -237,6 +238,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         queue.join(member, self.settings_dict["OPTIONS"]["timeout"])
         if member.leads:
             self._lead(queue, member)
+        if member.is_undone:
+            with transaction.atomic(self.alias):
+                return work()
         try:
             if member.error is not None:
                 raise member.error
@@ -250,7 +254,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _lead(self, queue: WriterQueue, leader: SharedWork[Any]) -> None:
         """Execute the work of a group. The leader comes first, so an error of its work concerns no other."""
         members: list[SharedWork[Any]] = []
-        is_over, failure = False, None
+        is_over = is_committed = False
         try:
             with transaction.atomic(self.alias):
                 leader.execute()
@@ -262,30 +266,31 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 # The next leader waits for its turn while this one commits.
                 queue.end_group()
                 is_over = True
-        except BaseException as error:
-            failure = error
-            raise
+            is_committed = True
+        except Exception:
+            if not members:
+                raise
+            leader.is_undone = True
         finally:
             if not is_over:
                 queue.end_group()
             for member in members:
-                if failure is not None:
-                    member.error = OperationalError("The transaction that this one shared has failed.")
-                    member.error.__cause__ = failure
+                member.is_undone = not is_committed
                 member.wake()
-            failure = None
 
     def _execute_in_savepoint(self, member: SharedWork[Any]) -> None:
+        """Execute the work of one member. An error is its outcome, unless SQLite has undone the whole transaction."""
+        # Django's savepoints have names of their own: as many statements would displace the prepared ones.
+        self.connection.execute("SAVEPOINT work")
         try:
-            with transaction.atomic(self.alias):
-                member.execute()
+            member.execute()
         except Exception as error:
-            if self.needs_rollback:
-                # SQLite has undone the whole transaction, such as when the disk is full.
-                raise OperationalError("The transaction has failed.") from error
             member.error = error
-        else:
-            self._take_hooks(member)
+        if member.error is not None or self.needs_rollback:
+            self.connection.execute("ROLLBACK TO work")
+            self.needs_rollback, self.run_on_commit = False, []
+        self.connection.execute("RELEASE work")
+        self._take_hooks(member)
 
     def _take_hooks(self, member: SharedWork[Any]) -> None:
         """Let the thread of the member call what its work has registered for the time after the commit."""

@@ -319,6 +319,8 @@ class ChangeLoop(TransactionLoop):
         return execute_in_transaction(lambda: self._decide_and_save(saves_partially, is_outermost))
 
     def _decide_and_save(self, saves_partially: bool, is_outermost: bool) -> Decision:
+        # A first execution may have been undone.
+        self.data.forget_transient()
         request = self.request
         now = clock.now()
         before = loading.load_for_update(request.run_id, request.attempts)

@@ -164,6 +164,8 @@ class StartLoop(TransactionLoop):
         return execute_in_transaction(lambda: self._decide_and_save(saves_partially, is_outermost))
 
     def _decide_and_save(self, saves_partially: bool, is_outermost: bool) -> Decision:
+        # A first execution may have been undone.
+        self.data.forget_transient()
         run, now = self.new_run, clock.now()
         # A run that starts later is counted by its limit when its time has come.
         run = run if run.begins_later(now) else _apply_rate_limit(run)
