@@ -12,6 +12,7 @@ from ... import notifications
 from ...core.decide import EVENTS_OF_OUTCOMES
 from ...core.errors import NotFound
 from ...core.states import PENDING
+from ...db.statements import execute_in_transaction
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import OVERDUE_TASK, Message
 from ...runs.store import due_rows, outbox
@@ -89,17 +90,17 @@ def change_task(task_id: str, command: Command, *, required_id: str = "") -> Sta
         Conflict: when the state of the task does not allow the command.
         Busy: when other processes keep changing the task.
     """
+    change = partial(_decide_and_save, task_id, command, required_id)
     with log_context("change", task_id=task_id):
-        return repeat_while_stale(partial(_try_once, task_id, command, required_id), task=task_id)
+        return repeat_while_stale(partial(execute_in_transaction, change), task=task_id)
 
 
-def _try_once(task_id: str, command: Command, required_id: str) -> StandaloneTask:
-    with transaction.atomic():
-        now = clock.now()
-        before = store.load_for_update(task_id, required_id)
-        effects, after = apply_command(before, command, now)
-        if effects:
-            save_decision(StatementBatch(), before, effects, after, now)
+def _decide_and_save(task_id: str, command: Command, required_id: str) -> StandaloneTask:
+    now = clock.now()
+    before = store.load_for_update(task_id, required_id)
+    effects, after = apply_command(before, command, now)
+    if effects:
+        save_decision(StatementBatch(), before, effects, after, now)
     return after
 
 

@@ -12,6 +12,7 @@ from ...access import audit
 from ...core.errors import Conflict, Invalid
 from ...core.snapshot import NEVER, Attempt
 from ...core.states import LEASED, PENDING
+from ...db.statements import execute_in_transaction
 from ...notifications import LOCAL_CALLER, WaitingClient, WaitSteps, wait_in_thread
 from ...runs.models import Attempt as AttemptRow
 from ...runs.store.writing import StatementBatch, repeat_while_stale
@@ -94,10 +95,13 @@ def _claim_now(queue: str, group: str, name: str, count: int) -> list[ClaimedTas
     if not store.is_any_waiting(queue, group, name, now):
         return []
     ids: list[str] = []
+
+    def claim() -> list[ClaimedTask]:
+        ids[:] = store.claim_attempts(queue, group, name, now, count)
+        return _load_and_publish(ids, now) if ids else []
+
     with releasing_undelivered(ids, f"{group}/{name}", _release_attempt):
-        with transaction.atomic():
-            ids += store.claim_attempts(queue, group, name, now, count)
-            claimed = _load_and_publish(ids, now) if ids else []
+        claimed = execute_in_transaction(claim)
         record_claims(each.attempt for each in claimed)
         return claimed
 
@@ -186,10 +190,9 @@ def create_task(new: NewTask) -> StandaloneTask:
         Busy: when concurrent requests prevent the creation.
     """
     # If a concurrent request creates the task, the next attempt finds it.
-    return repeat_while_stale(partial(_insert_task, new), task=new.id)
+    return repeat_while_stale(partial(execute_in_transaction, partial(_insert_task, new)), task=new.id)
 
 
-@transaction.atomic
 def _insert_task(new: NewTask) -> StandaloneTask:
     now = clock.now()
     if rows.join_group(new.id, new.group_id, new.scheduler_id, new.expires_at):

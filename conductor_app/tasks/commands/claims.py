@@ -22,6 +22,7 @@ from ...core.masking import masked_paths
 from ...core.secret_places import SECRET_PLACES, Keys, Place, restore_places
 from ...core.states import LEASED
 from ...db.fields import strip_nul
+from ...db.statements import execute_in_transaction
 from ...db.transient_errors import FaultTolerance
 from ...notifications import LOCAL_CALLER, PendingWait, Waiter, WaitingClient, WaitSteps, wait_in_thread
 from ...payloads import commands as payload_storage
@@ -102,7 +103,8 @@ def claim_now(queue: str, worker: str, count: int) -> list[ClaimedAttempt]:
     now = clock.now()
     ids, attempts, is_limited = store.claim_unlimited(queue, worker, now, count)
     if is_limited:
-        ids, attempts = _claim_with_limits(queue, worker, count, now), None
+        claim = partial(_claim_with_limits, queue, worker, count, now)
+        ids, attempts = execute_in_transaction(claim), None
     if not ids:
         return []
     with releasing_undelivered(ids, worker):
@@ -119,10 +121,9 @@ def complete_claim(attempts: Iterable[ClaimedAttempt]) -> list[ClaimedAttempt]:
 
 def _claim_with_limits(queue: str, worker: str, count: int, now: int) -> list[str]:
     """Claim attempts that have limits, or whose start is published, in a transaction."""
-    with transaction.atomic():
-        ids, published = store.claim_limited(queue, worker, now, count)
-        if published:
-            transaction.on_commit(partial(deliver_after_commit, store.write_start_messages(published, now)))
+    ids, published = store.claim_limited(queue, worker, now, count)
+    if published:
+        transaction.on_commit(partial(deliver_after_commit, store.write_start_messages(published, now)))
     return ids
 
 
