@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from threading import get_ident
+from signal import SIGUSR1, pthread_kill, signal
+from threading import Event, get_ident, main_thread
 from typing import Any
 
 import pytest
@@ -290,6 +291,48 @@ def test_another_process_that_writes_too_long_fails_the_leader_only():
         other.execute("ROLLBACK")
 
     assert execute_in_transaction(lambda: hold("next")) == "next"
+
+
+class Interrupted(BaseException):
+    """What the handler of a signal raises in the main thread."""
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_work_whose_wait_a_signal_ends_holds_up_no_other(is_first):
+    def interrupt(_signal: int, _frame: Any) -> None:
+        raise Interrupted
+
+    def write_and_interrupt() -> None:
+        with transaction.atomic():
+            is_writing.set()
+            while not (queue().sharing if not is_first else queue().waiting):
+                pass
+            pthread_kill(main_thread().ident, SIGUSR1)
+            is_interrupted.wait(30)
+        connection.close()
+
+    def share(name: str) -> str:
+        try:
+            return execute_in_transaction(lambda: hold(name))
+        finally:
+            connection.close()
+
+    is_writing, is_interrupted, before = Event(), Event(), signal(SIGUSR1, interrupt)
+    with ThreadPoolExecutor(3) as threads:
+        writing = threads.submit(write_and_interrupt)
+        is_writing.wait(30)
+        others = [] if is_first else [threads.submit(share, "other")]
+        while others and not queue().waiting:
+            pass
+        with pytest.raises(Interrupted):
+            execute_in_transaction(lambda: hold("interrupted"))
+        is_interrupted.set()
+        writing.result(30)
+        assert [other.result(30) for other in others] == ["other"] * len(others)
+    signal(SIGUSR1, before)
+
+    assert execute_in_transaction(lambda: hold("next")) == "next"
+    assert "interrupted" not in held()
 
 
 def test_reports_on_several_runs_and_on_one_run_share_a_commit(clock, commits):

@@ -98,14 +98,22 @@ class WriterQueue:
             turn = Lock()
             turn.acquire()
             self.waiting.append(turn)
-        if turn.acquire(timeout=seconds):
-            return True
+        try:
+            has_come = turn.acquire(timeout=seconds)
+        except BaseException:
+            # A signal has ended the wait.
+            if not self._leave(self.waiting, turn):
+                self.release()
+            raise
+        # It may have come after the time was over.
+        return has_come or not self._leave(self.waiting, turn)
+
+    def _leave(self, waiting: deque[Any], one: object) -> bool:
+        """Remove one that waits. Returns False if it does not wait any more."""
         with self._lock:
-            if turn in self.waiting:
-                self.waiting.remove(turn)
-                return False
-            # The turn came between the two statements.
-            return True
+            if is_waiting := one in waiting:
+                waiting.remove(one)
+            return is_waiting
 
     def release(self) -> None:
         """Give the turn to the writer that has waited longest."""
@@ -128,12 +136,17 @@ class WriterQueue:
                 self._has_leader = member.leads = True
                 return
             self.sharing.append(member)
-        if member.wait(seconds):
+        try:
+            is_woken = member.wait(seconds)
+        except BaseException:
+            # A signal has ended the wait.
+            if not self._leave(self.sharing, member) and member.leads:
+                self.end_group()
+            raise
+        if is_woken:
             return
-        with self._lock:
-            if member in self.sharing:
-                self.sharing.remove(member)
-                raise OperationalError("database is locked")
+        if self._leave(self.sharing, member):
+            raise OperationalError("database is locked")
         member.wait()
 
     def take(self) -> SharedWork[Any] | None:
@@ -143,14 +156,12 @@ class WriterQueue:
 
     def end_group(self) -> None:
         """Let the member that has waited longest lead the next group, which begins when its turn comes."""
-        successor = None
         with self._lock:
+            self._has_leader = bool(self.sharing)
             if self.sharing:
                 successor = self.sharing.popleft()
-            self._has_leader = successor is not None
-        if successor is not None:
-            successor.leads = True
-            successor.wake()
+                successor.leads = True
+                successor.wake()
 
     @contextmanager
     def next_of_processes(self, seconds: float) -> Iterator[None]:
