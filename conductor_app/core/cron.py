@@ -110,11 +110,7 @@ def _replace_aliases(found: Sequence[int], field: CronField) -> list[int]:
 
 
 def _check_field(text: str, field: CronField) -> int:
-    """Return a number of the field from its number or name.
-
-    Raises:
-        CronRefused: when it is out of range.
-    """
+    """Return a number of the field from its number or name."""
     number = _parse_cron_number(text, field)
     if not field.least <= number <= field.most and number not in field.aliases:
         raise CronRefused(f"the {field.name} '{text}' must be from {field.least} to {field.most}")
@@ -122,11 +118,7 @@ def _check_field(text: str, field: CronField) -> int:
 
 
 def _parse_cron_number(text: str, field: CronField) -> int:
-    """Return the number that a text represents.
-
-    Raises:
-        CronRefused: when it is no number.
-    """
+    """Return the number that a text represents."""
     if not NUMBER.fullmatch(text):
         raise CronRefused(f"the {field.name} '{text[:50]}' is invalid")
     return int(text)
@@ -393,11 +385,7 @@ def _parse_fields(parts: list[str]) -> Cron:
 
 
 def _parse_field(text: str, field: CronField) -> frozenset[int]:
-    """Return the numbers of a field without day rules.
-
-    Raises:
-        CronRefused: when the text is invalid.
-    """
+    """Return the numbers of a field without day rules."""
     return frozenset(number for part in text.split(",") for number in parse_field_entry(part, field))
 
 

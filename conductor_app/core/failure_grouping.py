@@ -26,19 +26,9 @@ _NET_CAUSE = re.compile(r"[\w.]+Exception: .* ---> ([\w.]+(?:: .*)?)$")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:: |:?$)")
 _JSON_OBJECT = re.compile(r"\[?\s*\{")
 _MESSAGE_KEYS = (
-    "message",
-    "errormessage",
-    "error_message",
-    "error_description",
-    "detail",
-    "details",
-    "msg",
-    "description",
-    "title",
-    "reason",
-    "error",
-    "errors",
-)
+    "message", "errormessage", "error_message", "error_description", "detail", "details", "msg", "description",
+    "title", "reason", "error", "errors",
+)  # fmt: skip
 """Keys of an error document in lower case, the most informative first."""
 
 

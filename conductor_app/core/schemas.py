@@ -224,11 +224,7 @@ def parse_form(fields: tuple[SchemaField, ...], texts: Mapping[str, str]) -> tup
 
 
 def _parse_field_value(each: SchemaField, text: str) -> Any:
-    """Return the value of a field's text.
-
-    Raises:
-        UnreadableInput: when the text is not a value of the field's type.
-    """
+    """Return the value of a field's text."""
     try:
         match each.kind:
             case "number":

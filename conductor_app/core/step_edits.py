@@ -480,11 +480,7 @@ def places_of(document: Document) -> Iterator[StepPlace]:
 
 
 def _find_place(document: Document, path: str) -> tuple[StepSequence, int]:
-    """Return the sequence of a path, and the index in it, which may be that behind the last step.
-
-    Raises:
-        NotFound: when the document has no such place.
-    """
+    """Return the sequence of a path, and the index in it, which may be that behind the last step."""
     parts = INDEX.fullmatch(path)
     sequence = next((each for each in _sequences_of(document) if parts and each.path == parts[1]), None)
     if parts is None or sequence is None or int(parts[2]) > len(sequence.steps):

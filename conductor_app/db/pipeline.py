@@ -238,12 +238,7 @@ _number_parameters_cached = lru_cache(2000)(_number_parameters)
 
 
 def _encode_parameters(params: Sequence[Any]) -> list[bytes | None]:
-    """Return the parameters as text; the server knows their types.
-
-    Raises:
-        DataError: when PostgreSQL cannot store a text
-        TypeError: when a type is not supported.
-    """
+    """Return the parameters as text; the server knows their types."""
     try:
         return [ENCODERS[type(value)](value) for value in params]
     except UnicodeEncodeError as error:

@@ -153,11 +153,7 @@ class Helper:
 
 
 def _wait_until_ready(descriptor: int, event: int, deadline: float) -> None:
-    """Wait until the pipe is ready.
-
-    Raises:
-        HelperTimedOut: when it is not ready before the deadline.
-    """
+    """Wait until the pipe is ready."""
     poller = select.poll()
     poller.register(descriptor, event)
     remaining = deadline - time.monotonic()

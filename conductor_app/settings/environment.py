@@ -1,4 +1,7 @@
-"""Typed readers of environment variables. An invalid variable stops the start with a message that names it."""
+"""Typed readers of environment variables.
+
+An invalid value raises ImproperlyConfigured, which stops the start with a message that names the variable.
+"""
 
 import ipaddress
 import json
@@ -64,11 +67,7 @@ def require_value(name: str, example: str) -> str:
 
 
 def number(name: str, default: int, *, least: int = 0, most: int | None = None) -> int:
-    """Return an integer within its bounds.
-
-    Raises:
-        ImproperlyConfigured: when the value is invalid.
-    """
+    """Return an integer within its bounds."""
     raw_value = text(name, str(default))
     if (
         not raw_value.isascii()
@@ -89,11 +88,7 @@ def web_connections(name: str, default: int, *, least: int) -> int:
 
 
 def boolean(name: str, default: bool) -> bool:
-    """Return a boolean in one of the usual spellings.
-
-    Raises:
-        ImproperlyConfigured: when the value is invalid.
-    """
+    """Return a boolean in one of the usual spellings."""
     raw_value = text(name, str(default)).lower()
     if raw_value not in TRUTHS:
         raise ImproperlyConfigured(f"{name}={raw_value!r} is refused: it must be one of: {', '.join(TRUTHS)}.")
@@ -101,11 +96,7 @@ def boolean(name: str, default: bool) -> bool:
 
 
 def choice(name: str, default: str, *, choices: tuple[str, ...]) -> str:
-    """Return one of the choices.
-
-    Raises:
-        ImproperlyConfigured: when the value is none of them.
-    """
+    """Return one of the choices."""
     raw_value = text(name, default)
     if raw_value not in choices:
         raise ImproperlyConfigured(f"{name}={raw_value!r} is refused: it must be one of: {', '.join(choices)}.")
@@ -130,11 +121,7 @@ def host_names(name: str, value: str) -> list[str]:
 
 
 def groups(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return isolation groups in the format of queue names: `blue`, `@east`, `@east-blue`.
-
-    Raises:
-        ImproperlyConfigured: when one is invalid.
-    """
+    """Return isolation groups in the format of queue names: `blue`, `@east`, `@east-blue`."""
     raw_value = split_list(text(name, ",".join(default)))
     if any(len(group) > 257 or not group.strip("@-") for group in raw_value):
         raise ImproperlyConfigured(f"{name} is refused: it must be isolation groups such as blue,green or @east-blue")
@@ -156,11 +143,7 @@ def signing_key(name: str, value: str) -> str:
 
 
 def secret_list(name: str, default: tuple[str, ...] = (), *, least: int) -> tuple[str, ...]:
-    """Return the entries of a comma-separated list of long secrets. Errors do not contain them.
-
-    Raises:
-        ImproperlyConfigured: when one is too short.
-    """
+    """Return the entries of a comma-separated list of long secrets. Errors do not contain them."""
     raw_value = split_list(text(name, ",".join(default)))
     if any(len(key) < least for key in raw_value):
         raise ImproperlyConfigured(f"{name} is refused: each of its keys must have at least {least} characters.")
@@ -184,11 +167,7 @@ def taskcluster_client(name_of_id: str, name_of_token: str) -> tuple[str, str]:
 
 
 def networks(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return networks, such as 10.0.0.0/8.
-
-    Raises:
-        ImproperlyConfigured: when one is invalid.
-    """
+    """Return networks, such as 10.0.0.0/8."""
     raw_value = split_list(text(name, ",".join(default)))
     try:
         return tuple(str(ipaddress.ip_network(network)) for network in raw_value)
@@ -202,9 +181,6 @@ def connections(name: str, default: Mapping[str, str] = MappingProxyType({})) ->
     """Return the addresses of databases by name, from a JSON object.
 
     Errors do not contain addresses, which include passwords.
-
-    Raises:
-        ImproperlyConfigured: when the value is invalid.
     """
     shape = f'{name} is refused: it must be a JSON object such as {{"billing": "postgresql://user:password@host/db"}}'
     try:
@@ -223,11 +199,7 @@ def connections(name: str, default: Mapping[str, str] = MappingProxyType({})) ->
 
 
 def roles_by_group(name: str, default: Mapping[str, list[str]] = MappingProxyType({})) -> dict[str, list[str]]:
-    """Return the roles of each group of a directory, from a JSON object such as {"operators": ["WORKFLOW_MANAGER"]}.
-
-    Raises:
-        ImproperlyConfigured: when the value is invalid.
-    """
+    """Return the roles of each group of a directory, from a JSON object such as {"operators": ["WORKFLOW_MANAGER"]}."""
     try:
         raw_value = json.loads(text(name, json.dumps(dict(default))))
         return {
@@ -251,11 +223,7 @@ def require_together(*names: str) -> None:
 
 
 def address(name: str, default: str = "", *, schemes: tuple[str, ...]) -> str:
-    """Return an address with one of these schemes, or "". Errors do not contain it, because it may include a password.
-
-    Raises:
-        ImproperlyConfigured: when it is invalid.
-    """
+    """Return an address with one of these schemes, or "". Errors do not contain it, because it may include a password."""
     raw_value = text(name, default)
     try:
         parts = urlsplit(raw_value)
@@ -281,11 +249,7 @@ def origin(name: str, default: str = "", *, schemes: tuple[str, ...]) -> str:
 
 
 def path_prefix(name: str, default: str = "") -> str:
-    """Return a prefix of paths, such as /conductor, or "".
-
-    Raises:
-        ImproperlyConfigured: when it is no path.
-    """
+    """Return a prefix of paths, such as /conductor, or ""."""
     value = text(name, default).rstrip("/")
     if value and not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", value):
         raise ImproperlyConfigured(f"{name}={value!r} is refused: it must be a path such as /conductor")
@@ -299,11 +263,7 @@ def host_of(url: str) -> list[str]:
 
 
 def servers(name: str, default: str = "") -> str:
-    """Return hosts with ports, such as one:9092,two:9092, or "".
-
-    Raises:
-        ImproperlyConfigured: when the value is invalid.
-    """
+    """Return hosts with ports, such as one:9092,two:9092, or ""."""
     return parse_servers(name, text(name, default))
 
 
@@ -322,11 +282,7 @@ def parse_servers(name: str, value: str) -> str:
 
 
 def clusters(name: str, default: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """Return the servers of Kafka clusters by name, from a JSON object such as {"orders": "one:9092,two:9092"}.
-
-    Raises:
-        ImproperlyConfigured: when the value is invalid.
-    """
+    """Return the servers of Kafka clusters by name, from a JSON object such as {"orders": "one:9092,two:9092"}."""
     shape = f'{name} is refused: it must be a JSON object such as {{"orders": "one:9092,two:9092"}}.'
     try:
         raw_value = json.loads(text(name, json.dumps(dict(default))))

@@ -82,9 +82,6 @@ def postgresql(
     `statement_seconds`: the maximum duration of a statement, or of a pause within a transaction; a lock is awaited for
     a third of it. 0 means no limit. `is_pooled`: True if a pooler may give each transaction another connection. It
     refuses parameters of the session, so the role must have these limits (docs/how-to/use-pgbouncer.md).
-
-    Raises:
-        ImproperlyConfigured: when the address is invalid.
     """
     parts = _split(name, url, ("postgresql", "postgres"), "postgresql://user:password@db.example.org:5432/conductor")
     if len(parts.path) < 2:
@@ -123,11 +120,7 @@ def _session_options(values: Mapping[str, object]) -> str:
 
 
 def redis(name: str, url: str) -> str:
-    """Return the address of a Redis server.
-
-    Raises:
-        ImproperlyConfigured: when it is invalid.
-    """
+    """Return the address of a Redis server."""
     return _split(name, url, ("redis", "rediss"), "redis://cache.example.org:6379/0").geturl()
 
 
@@ -144,11 +137,7 @@ def folder_broker(path: Path) -> dict[str, Any]:
 
 
 def payload_storage(name: str, place: str) -> dict[str, Any]:
-    """Return the storage of large payloads: a folder, or s3://bucket/prefix with options as a query.
-
-    Raises:
-        ImproperlyConfigured: when the address is invalid.
-    """
+    """Return the storage of large payloads: a folder, or s3://bucket/prefix with options as a query."""
     if not place.startswith("s3://"):
         folder = {"location": place, "file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
         return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": folder}
@@ -163,11 +152,7 @@ def payload_storage(name: str, place: str) -> dict[str, Any]:
 
 
 def _split(name: str, url: str, schemes: tuple[str, ...], example: str) -> SplitResult:
-    """Return the parts of an address. Errors do not contain it, because it may include a password.
-
-    Raises:
-        ImproperlyConfigured: when it is invalid.
-    """
+    """Return the parts of an address. Errors do not contain it, because it may include a password."""
     try:
         parts = urlsplit(url)
         _ = parts.port

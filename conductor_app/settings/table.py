@@ -54,29 +54,17 @@ class Row(NamedTuple):
     """The profile that reads the variable, "both" if each of them reads it on its own, "" for the common settings."""
 
     def read(self, **options: Any) -> Any:
-        """Return the variable's value.
-
-        Raises:
-            ImproperlyConfigured: when it is invalid.
-        """
+        """Return the variable's value."""
         return self.reader(self.variable, **{"default": self.default, **self.options, **options})
 
 
 def read(variable: str, **options: Any) -> Any:
-    """Return the value of a variable of the table, with these options, such as `default`, instead of the table's.
-
-    Raises:
-        ImproperlyConfigured: when it is invalid.
-    """
+    """Return the value of a variable of the table, with these options, such as `default`, instead of the table's."""
     return BY_VARIABLE[variable].read(**options)
 
 
 def read_settings() -> dict[str, Any]:
-    """Return the settings of all profiles by their names in Django.
-
-    Raises:
-        ImproperlyConfigured: when a variable is invalid.
-    """
+    """Return the settings of all profiles by their names in Django."""
     return {
         django_name(row.setting): row.convert(row.read())
         for row in BY_VARIABLE.values()

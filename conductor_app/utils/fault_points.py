@@ -9,17 +9,9 @@ from . import process_state
 from .process_state import Wiring
 
 POINTS = (
-    "before-commit",
-    "before-delivery",
-    "in-delivery",
-    "claimed",
-    "reported",
-    "sweep-item",
-    "leadership-taken",
-    "outbox-claimed",
-    "event-published",
-    "work-performed",
-)
+    "before-commit", "before-delivery", "in-delivery", "claimed", "reported", "sweep-item", "leadership-taken",
+    "outbox-claimed", "event-published", "work-performed",
+)  # fmt: skip
 """All points. `before-delivery` and `in-delivery` are between the commit of a message and its handling. At `claimed`
 and `reported` the change is committed, but the worker has no reply yet."""
 

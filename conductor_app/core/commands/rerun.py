@@ -128,11 +128,7 @@ def _task_identity(task: Task) -> Identity:
 
 
 def _identity_of_attempt(run: Run, task: Task, named: EarlierAttempt) -> Identity:
-    """Return the identity of the task under the id of the attempt that the caller named.
-
-    Raises:
-        Invalid: when that attempt was deleted in the meantime.
-    """
+    """Return the identity of the task under the id of the attempt that the caller named."""
     is_newest = named.id == task.attempt.id
     if not is_newest and named.number >= task.attempt.number:
         raise Invalid(f"Workflow {run.id} has no attempt {named.id} of task {task.key} any more.")

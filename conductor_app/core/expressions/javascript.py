@@ -92,11 +92,7 @@ def _parse(source: str) -> tuple[ast.expr, tuple[bool, bool] | None] | None:
 
 
 def _to_python(source: str) -> str:
-    """Return an expression in Python's syntax, with `$` and the literals as names.
-
-    Raises:
-        NeedsQuickJS: when a part of the source is no token of a simple expression.
-    """
+    """Return an expression in Python's syntax, with `$` and the literals as names."""
     if _JAVA_METHODS.search(source):
         raise NeedsQuickJS
     words: list[str] = []
@@ -134,11 +130,7 @@ def _order_choices(words: list[str]) -> str:
 
 
 def _check(node: ast.expr, depth: int) -> None:
-    """Check an expression, also the parts that may not be evaluated.
-
-    Raises:
-        NeedsQuickJS: when it is not a simple one.
-    """
+    """Check an expression, also the parts that may not be evaluated."""
     if depth == 0:
         raise NeedsQuickJS
     match node:

@@ -36,17 +36,9 @@ from ..timers import next_timer
 from .finish import end_run, has_failure_handler
 
 ATTEMPT_IDENTITY_FIELDS = (
-    "id",
-    "number",
-    "seq",
-    "status",
-    "scheduled_at",
-    "pending_since",
-    "previous_id",
-    "visible_at",
-    "ended_at",
+    "id", "number", "seq", "status", "scheduled_at", "pending_since", "previous_id", "visible_at", "ended_at",
     "total_ends_at",
-)
+)  # fmt: skip
 """Fields of an attempt that stay when the attempt starts to execute its step."""
 END_EVENTS = {COMPLETED: "complete", FAILED: "fail", FAILED_FOR_GOOD: "fail_for_good"}
 

@@ -109,11 +109,7 @@ class DecisionStep(StepType):
 
 
 def _case_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> str:
-    """Return the case that the script names, or the input that `caseValueParam` names.
-
-    Raises:
-        StepRefused: when the script fails.
-    """
+    """Return the case that the script names, or the input that `caseValueParam` names."""
     expression = step.document.get("caseExpression")
     if not expression:
         return _case_text(inputs.get(str(step.document.get("caseValueParam"))))

@@ -349,11 +349,7 @@ def _check_branch_document(document: dict[str, Any], step: Step) -> dict[str, An
 
 
 def _require_join(fork: Step, run: Run) -> None:
-    """Require that a JOIN follows the fork. The wording of the error is Conductor's.
-
-    Raises:
-        RunCannotContinue: when no JOIN follows.
-    """
+    """Require that a JOIN follows the fork. The wording of the error is Conductor's."""
     follower = run.definition.steps.get(fork.follower or "")
     # A fork inside a dynamic branch is not part of the definition. The layout of the branch adds its join.
     if (follower is not None and structure_of(follower.type).ends_forks) or fork.ref not in run.definition.steps:
@@ -508,11 +504,7 @@ def _add_policies(documents: list[dict[str, Any]], ctx: DecisionContext) -> list
 
 
 def _layout_branch_steps(document: dict[str, Any], fork: Step) -> dict[str, Step]:
-    """Return the steps of one branch.
-
-    Raises:
-        StepRefused: when the document of the branch is invalid; it was not validated before.
-    """
+    """Return the steps of one branch."""
     try:
         return layout_steps([document], loops=fork.loops, is_authored=False)
     except ValidationFailed as invalid:
@@ -522,11 +514,7 @@ def _layout_branch_steps(document: dict[str, Any], fork: Step) -> dict[str, Step
 
 
 def _build_branch_steps(step: Step, documents: list[dict[str, Any]]) -> dict[str, Step]:
-    """Return the steps of all branches. The heads are joined by the step after the fork.
-
-    Raises:
-        StepRefused: when a document is invalid, or a reference occurs twice.
-    """
+    """Return the steps of all branches. The heads are joined by the step after the fork."""
     branch_steps: dict[str, Step] = {}
     for document in documents:
         branch = _layout_branch_steps(document, step)

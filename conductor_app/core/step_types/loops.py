@@ -419,11 +419,7 @@ class ForEach(StepType):
 
 
 def _max_parallel_items(step: Step, inputs: dict[str, Any]) -> int:
-    """Return the maximum number of open items.
-
-    Raises:
-        StepRefused: when `parallel` is not a whole number of at least 1.
-    """
+    """Return the maximum number of open items."""
     value = inputs.get("parallel")
     most = 1 if value in (None, "") else whole_number(value)
     if most is None or most < 1:
@@ -432,11 +428,7 @@ def _max_parallel_items(step: Step, inputs: dict[str, Any]) -> int:
 
 
 def _continues_on_item_failure(step: Step, inputs: dict[str, Any]) -> bool:
-    """Return True if the step continues after the failure of an item.
-
-    Raises:
-        StepRefused: when `onItemFailure` is neither FAIL nor CONTINUE.
-    """
+    """Return True if the step continues after the failure of an item."""
     value = inputs.get("onItemFailure") or FAIL
     if value not in (CONTINUE, FAIL):
         raise StepRefused(f"onItemFailure of {step.ref} must be {FAIL} or {CONTINUE}, not {quote_value(value)}.")
@@ -573,11 +565,7 @@ def _inputs_of(step: Document) -> Mapping[str, Any]:
 
 
 def _kept_iterations(step: Step, inputs: dict[str, Any]) -> int:
-    """Return the number of iterations to keep, by `keepLastN`; 0 for all.
-
-    Raises:
-        StepRefused: when `keepLastN` is not a whole number.
-    """
+    """Return the number of iterations to keep, by `keepLastN`; 0 for all."""
     keep = inputs.get("keepLastN")
     number = 0 if keep in (None, "") else whole_number(keep)
     if number is None:

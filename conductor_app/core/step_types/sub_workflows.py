@@ -97,9 +97,6 @@ def _resolve_param(param: dict[str, Any], ctx: DecisionContext) -> dict[str, Any
     """Resolve `subWorkflowParam`, except an inline definition: the expressions in it are the child's.
 
     A definition that is one expression is resolved once. If the result is null, the workflow is found by its name.
-
-    Raises:
-        StepRefused: when the expression results in anything other than an object or null.
     """
     if not is_inline(param):
         resolved: dict[str, Any] = ctx.resolve(param)
@@ -273,11 +270,7 @@ def definition_of(
 
 
 def _validate_child_input(definition: Definition, given: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
-    """Return the input of the child.
-
-    Raises:
-        StepRefused: when it violates the schema of the child.
-    """
+    """Return the input of the child."""
     if reason := schema_violation(definition.input_schema, given, "input", ctx):
         raise StepRefused(f"{definition.name} cannot be started: {reason}")
     return given

@@ -94,11 +94,7 @@ def _previous_end(run: Run, key: Key) -> int | None:
 
 
 def _wait_ends_at(inputs: dict[str, Any], now: int) -> int:
-    """Return the time at which the wait ends, in epoch milliseconds; NEVER if it waits for a report.
-
-    Raises:
-        StepRefused: when both `duration` and `until` are set, or one of them is invalid.
-    """
+    """Return the time at which the wait ends, in epoch milliseconds; NEVER if it waits for a report."""
     duration, until = inputs.get("duration"), _until_of(inputs)
     if duration not in (None, "") and until not in (None, ""):
         raise StepRefused("Set 'duration' or 'until' of a WAIT, not both.")
