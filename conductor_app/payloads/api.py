@@ -184,7 +184,6 @@ class RequiresFileAccess:
                 raise missing_permission_error(actor, self.rights, target)
 
     def describe(self) -> str:
-        """Return the requirement as a phrase for the documentation."""
         rights = " or ".join(map(describe_right, self.rights))
         return f"{rights}, or EXECUTE on the TASK_DEF or DOMAIN of an open task of the run"
 
@@ -193,7 +192,6 @@ class RequiresPayloadAccess:
     """For an upload, a right to use its payload: to start a workflow or to report on a task. For a download, READ."""
 
     def check(self, request: ConductorRequest, url_kwargs: dict[str, str]) -> None:
-        """Raise Forbidden where the actor may not."""
         actor, path = request.actor, request.query.text("path")
         if request.query.text("operation").upper() == "WRITE":
             if not actor.permissions.allows_any(*PAYLOAD_UPLOAD_RIGHTS):
@@ -202,7 +200,6 @@ class RequiresPayloadAccess:
             require_payload_read(actor, path)
 
     def describe(self) -> str:
-        """Return the requirement as a phrase for the documentation."""
         uploads = " or ".join(map(describe_right, PAYLOAD_UPLOAD_RIGHTS))
         return f"for an upload {uploads} on any object; for a download READ on the run of the payload"
 

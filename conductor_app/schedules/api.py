@@ -38,7 +38,6 @@ class RequiresScheduleAccess:
     """Permission to write the schedule and to start its workflow, because the schedule starts it for its author."""
 
     def check(self, request: ConductorRequest, url_kwargs: dict[str, str]) -> None:
-        """Raise Forbidden where the actor may not."""
         can_write_schedule.check(request, url_kwargs)
         document = request_body.read_object(request).get("startWorkflowRequest")
         if not request.actor.permissions.is_admin:
@@ -47,7 +46,6 @@ class RequiresScheduleAccess:
             )
 
     def describe(self) -> str:
-        """Return the requirement as a phrase for the documentation."""
         return f"{can_write_schedule.describe()}; and EXECUTE on the WORKFLOW_DEF that it starts"
 
 

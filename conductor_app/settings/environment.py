@@ -223,7 +223,7 @@ def require_together(*names: str) -> None:
 
 
 def address(name: str, default: str = "", *, schemes: tuple[str, ...]) -> str:
-    """Return an address with one of these schemes, or "". Errors do not contain it, because it may include a password."""
+    """Return an address with one of these schemes, or "". Errors do not contain it: it may include a password."""
     raw_value = text(name, default)
     try:
         parts = urlsplit(raw_value)

@@ -61,12 +61,10 @@ class RequiresAnyAccess:
     rights: tuple[Right, ...]
 
     def check(self, request: ConductorRequest, url_kwargs: dict[str, str]) -> None:
-        """Raise Forbidden where the actor may not."""
         if not request.actor.permissions.allows_any(*self.rights):
             raise missing_permission_error(request.actor, self.rights, {})
 
     def describe(self) -> str:
-        """Return the requirement as a phrase for the documentation."""
         return f"{' or '.join(map(describe_right, self.rights))}, on any object"
 
 

@@ -43,12 +43,10 @@ class RequiresAll:
     rules: tuple[RequiresAccess, ...]
 
     def check(self, request: ConductorRequest, url_kwargs: dict[str, str]) -> None:
-        """Raise Forbidden where the actor may not."""
         for rule in self.rules:
             rule.check(request, url_kwargs)
 
     def describe(self) -> str:
-        """Return the requirement as a phrase for the documentation."""
         return ", and ".join(rule.describe() for rule in self.rules)
 
 

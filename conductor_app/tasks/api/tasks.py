@@ -69,7 +69,6 @@ class RequiresAccessLater:
         """Allow every caller for now."""
 
     def describe(self) -> str:
-        """Return the requirement as a phrase for the documentation."""
         return " or ".join(map(describe_right, self.rights))
 
 

@@ -216,7 +216,7 @@ class PermissionRule(Protocol):
     """What an operation requires of its caller."""
 
     def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
-        """Raise Forbidden where the actor may not."""
+        """Raise Forbidden where the actor may not. Note the definitions that the request creates."""
 
     def describe(self) -> str:
         """Return the requirement as a phrase for the documentation."""
@@ -235,7 +235,6 @@ class RequiresAccess:
     names_targets: bool = True
 
     def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
-        """Raise Forbidden where the actor may not."""
         # Not every object is in a domain: a permission on all domains is not one on all objects.
         if request.actor.permissions.allows_all(*(right for right in self.rights if right[1] != DOMAIN)):
             return
@@ -244,7 +243,6 @@ class RequiresAccess:
                 raise missing_permission_error(request.actor, self.rights, target if self.names_targets else {})
 
     def describe(self) -> str:
-        """Return the requirement as a phrase for the documentation."""
         return " or ".join(map(describe_right, self.rights))
 
 
@@ -256,11 +254,6 @@ class RequiresDefinitionAccess:
     find_targets: TargetFinder
 
     def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
-        """Check the permission, and note the definitions that the request creates.
-
-        Raises:
-            Forbidden: when the actor lacks the permission.
-        """
         permissions = request.actor.permissions
         if permissions.is_admin and request.actor.user_id is None:
             return
@@ -276,7 +269,6 @@ class RequiresDefinitionAccess:
         request.created_targets = [(self.target_type, target[self.target_type]) for target in new]
 
     def describe(self) -> str:
-        """Return the requirement as a phrase for the documentation."""
         return f"CREATE on {self.target_type} for a new one, UPDATE for an existing one"
 
 
@@ -284,7 +276,6 @@ class RequiresPollAccess:
     """EXECUTE on the task type; in a domain, on the domain as well does. People do not poll: tasks have secrets."""
 
     def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
-        """Raise Forbidden where the actor may not."""
         if request.actor.is_person:
             raise Forbidden(
                 "People cannot poll for tasks, whatever their role, because a worker receives the secrets of its "
@@ -297,7 +288,6 @@ class RequiresPollAccess:
             require_permission(request.actor, WORKER_RIGHTS if DOMAIN in found else WORKER_RIGHTS[:1], [found])
 
     def describe(self) -> str:
-        """Return the requirement as a phrase for the documentation."""
         return "EXECUTE on TASK_DEF, or for a poll in a domain on DOMAIN; for applications only"
 
 
@@ -305,13 +295,11 @@ class RequiresStartAccess:
     """EXECUTE on the definition. An inline definition also requires the permission to create it."""
 
     def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
-        """Raise Forbidden where the actor may not."""
         if request.actor.permissions.is_admin:
             return
         require_start(request.actor, *started_definitions(request, url_kwargs))
 
     def describe(self) -> str:
-        """Return the requirement as a phrase for the documentation."""
         return "EXECUTE on WORKFLOW_DEF; for an inline definition also CREATE or UPDATE on it"
 
 
@@ -335,10 +323,9 @@ class AllowAll:
     """Any authenticated caller: the response has no protected data, or the view filters it."""
 
     def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
-        """Allow every caller."""
+        pass
 
     def describe(self) -> str:
-        """Return the requirement as a phrase for the documentation."""
         return "any authenticated caller; the reply has only what the caller may read"
 
 
@@ -350,7 +337,6 @@ class AdministratorsOnly:
             raise Forbidden(f"{request.actor.name} lacks the role ADMIN.", code="FORBIDDEN")
 
     def describe(self) -> str:
-        """Return the requirement as a phrase for the documentation."""
         return "the role ADMIN"
 
 
