@@ -187,7 +187,7 @@ def test_a_preset_fills_the_last_time_and_keeps_what_was_entered(operator, hourl
     page = operator.post(f"{SCHEDULES}add/", form | {"preset": "0 0 6 * * MON-FRI"})
 
     text = page_text(page)
-    assert "At 06:00, Monday to Friday" in text and "At 08:00, every day" in text
+    assert "At 06:00, Monday through Friday" in text and "At 08:00" in text
     assert "This field is required" not in text and len(page.context["times"]) == 10
     assert 'value="0 0 6 * * MON-FRI" maxlength' in html(page) and 'value="Asia/Tokyo"' in html(page)
     assert re.search(r'name="catches_up"[^>]* checked', html(page))

@@ -39,7 +39,7 @@ class ScheduleClock:
 
     @property
     def words(self) -> str:
-        """Return the description, or "" for an expression that is invalid or shorter than its description."""
+        """Return the description, or "" for an expression that is invalid or has none."""
         try:
             return describe_cron(self.expression)
         except RequestRefused:

@@ -9,7 +9,6 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -360,7 +359,7 @@ def _required_permission(request: HttpRequest, permission: str) -> str:
 
 def _render_clock(clock: ScheduleClock) -> SafeString:
     words = clock.words
-    text = capfirst(words) if words else format_html("<code>{}</code>", informative_line(clock.expression, 200))
+    text = words or format_html("<code>{}</code>", informative_line(clock.expression, 200))
     return format_html(
         '<span title="{}">{}</span> <span class="muted">{}</span>', clock.expression, text, clock.zone_id
     )
