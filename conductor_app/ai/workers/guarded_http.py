@@ -6,7 +6,7 @@ the first AI task, because the libraries take time and memory.
 
 import socket
 import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -35,18 +35,6 @@ CONNECTION_ERRORS = (
 FAILURES = (httpcore2.ConnectError, httpcore2.ConnectTimeout)
 """After these errors of one address, the next one is tried."""
 COMPRESSED = "the reply is compressed although the request asks for no compression"
-ERRORS: tuple[tuple[type[Exception], type[httpx2.TransportError]], ...] = (
-    (httpcore2.ConnectTimeout, httpx2.ConnectTimeout),
-    (httpcore2.WriteTimeout, httpx2.WriteTimeout),
-    (httpcore2.TimeoutException, httpx2.ReadTimeout),
-    (httpcore2.ConnectError, httpx2.ConnectError),
-    (httpcore2.WriteError, httpx2.WriteError),
-    (httpcore2.NetworkError, httpx2.ReadError),
-    (httpcore2.RemoteProtocolError, httpx2.RemoteProtocolError),
-    (httpcore2.ProtocolError, httpx2.LocalProtocolError),
-    (httpcore2.UnsupportedProtocol, httpx2.UnsupportedProtocol),
-)
-"""The error of httpx for each error of its transport, the special before the general."""
 
 
 class ReplyTooLarge(httpx2.ReadError):
@@ -104,92 +92,73 @@ async def _send_async_probe(address: str) -> None:
         await client.get(address)
 
 
-class GuardedTransport(httpx2.BaseTransport):
-    """The connections of one call, to permitted addresses."""
+class GuardedTransport(httpx2.HTTPTransport):
+    """The connections of one call, to permitted addresses. The size of a body is limited."""
 
     def __init__(self, guard: Guard) -> None:
+        super().__init__(verify=tls_context())
         self._pool = httpcore2.ConnectionPool(ssl_context=tls_context(), network_backend=GuardedBackend(guard))
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and return its response, whose body is read later."""
-        with translated_errors():
-            response = self._pool.handle_request(core_request(request))
-        body: Any = response.stream
+        response = super().handle_request(request_identity(request))
         if is_compressed(response):
             response.close()
             raise httpx2.DecodingError(COMPRESSED)
-        return httpx2.Response(
-            response.status,
-            headers=response.headers,
-            stream=LimitedBody(body, response),
-            extensions=response.extensions,
-        )
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._pool.close()
+        response.stream = LimitedBody(response.stream)  # type: ignore[arg-type]  # as a synchronous transport sets it
+        return response
 
 
-class AsyncGuardedTransport(httpx2.AsyncBaseTransport):
-    """The connections of one asynchronous call, to permitted addresses."""
+class AsyncGuardedTransport(httpx2.AsyncHTTPTransport):
+    """The connections of one asynchronous call, to permitted addresses. The size of a body is limited."""
 
     def __init__(self, guard: Guard) -> None:
-        self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=tls_context(), network_backend=AsyncGuardedBackend(guard)
-        )
+        super().__init__(verify=tls_context())
+        backend = AsyncGuardedBackend(guard)
+        self._pool = httpcore2.AsyncConnectionPool(ssl_context=tls_context(), network_backend=backend)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and return its response, whose body is read later."""
-        with translated_errors():
-            response = await self._pool.handle_async_request(core_request(request))
-        body: Any = response.stream
+        response = await super().handle_async_request(request_identity(request))
         if is_compressed(response):
             await response.aclose()
             raise httpx2.DecodingError(COMPRESSED)
-        stream = AsyncLimitedBody(body, response)
-        return httpx2.Response(response.status, headers=response.headers, stream=stream, extensions=response.extensions)
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._pool.aclose()
+        response.stream = AsyncLimitedBody(response.stream)  # type: ignore[arg-type]  # likewise
+        return response
 
 
 class LimitedBody(httpx2.SyncByteStream):
     """The body of a response, up to the size limit."""
 
-    def __init__(self, parts: Iterable[bytes], response: httpcore2.Response) -> None:
-        self._parts, self._response = parts, response
+    def __init__(self, body: httpx2.SyncByteStream) -> None:
+        self._body, self._size = body, 0
 
     def __iter__(self) -> Iterator[bytes]:
-        size = 0
-        with translated_errors():
-            for part in self._parts:
-                size += len(part)
-                require_size(size)
-                yield part
+        for part in self._body:
+            self._size += len(part)
+            require_size(self._size)
+            yield part
 
     def close(self) -> None:
         """Release the connection."""
-        self._response.close()
+        self._body.close()
 
 
 class AsyncLimitedBody(httpx2.AsyncByteStream):
     """The body of a response, up to the size limit."""
 
-    def __init__(self, parts: AsyncIterable[bytes], response: httpcore2.Response) -> None:
-        self._parts, self._response = parts, response
+    def __init__(self, body: httpx2.AsyncByteStream) -> None:
+        self._body, self._size = body, 0
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        with translated_errors():
-            async for part in self._parts:
-                size += len(part)
-                require_size(size)
-                yield part
+        async for part in self._body:
+            self._size += len(part)
+            require_size(self._size)
+            yield part
 
     async def aclose(self) -> None:
         """Release the connection."""
-        await self._response.aclose()
+        await self._body.aclose()
 
 
 class GuardedBackend(httpcore2.NetworkBackend):
@@ -251,23 +220,15 @@ def unresolved_as_connect_error() -> Generator[None]:
         raise httpcore2.ConnectError("the host's name cannot be resolved") from None
 
 
-def core_request(request: httpx2.Request) -> httpcore2.Request:
-    """Return the request as the connection pool takes it."""
-    url = request.url
-    # A compressed reply could grow beyond the size limit when it is decompressed.
+def request_identity(request: httpx2.Request) -> httpx2.Request:
+    """Ask for a reply that is not compressed, because it could grow beyond the size limit when it is decompressed."""
     request.headers["accept-encoding"] = "identity"
-    return httpcore2.Request(
-        method=request.method,
-        url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-        headers=request.headers.raw,
-        content=request.stream,
-        extensions=request.extensions,
-    )
+    return request
 
 
-def is_compressed(response: httpcore2.Response) -> bool:
+def is_compressed(response: httpx2.Response) -> bool:
     """Return True if the body is compressed although the request does not permit it."""
-    return any(name.lower() == b"content-encoding" and value.lower() != b"identity" for name, value in response.headers)
+    return any(each.strip().lower() != "identity" for each in response.headers.get_list("content-encoding"))
 
 
 def require_size(size: int) -> None:
@@ -278,16 +239,6 @@ def require_size(size: int) -> None:
     """
     if size > messages.MAX_REPLY_BYTES:
         raise ReplyTooLarge(f"the reply is larger than {messages.MAX_REPLY_BYTES} bytes")
-
-
-@contextmanager
-def translated_errors() -> Generator[None]:
-    """Raise the errors of the transport as those of httpx."""
-    try:
-        yield
-    except tuple(raised for raised, _ in ERRORS) as error:
-        meant = next(meant for raised, meant in ERRORS if isinstance(error, raised))
-        raise meant(str(error)) from error
 
 
 @cache
