@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -200,7 +201,7 @@ def acting_as(find_actor: Callable[[], Actor] | None) -> Iterator[None]:
 @contextmanager
 def acting_as_owner(user_id: int) -> Iterator[None]:
     """Run the block on behalf of the owner of a schedule, an event handler or a webhook. 0: without limits."""
-    with acting_as((lambda: actor_of_user(user_id)) if user_id else None):
+    with acting_as(cache(lambda: actor_of_user(user_id)) if user_id else None):
         yield
 
 

@@ -216,7 +216,7 @@ class Secret(NamedValue):
     sealed = models.TextField()
 
     class Meta(NamedValue.Meta):
-        permissions = [("execute_secret", "Can use secrets in definitions")]
+        permissions = [("execute_secret", "Can execute secrets (no effect)")]
 
 
 class Variable(NamedValue):
@@ -227,17 +227,20 @@ class Variable(NamedValue):
     value = models.TextField(default="", blank=True)
 
     class Meta(NamedValue.Meta):
-        permissions = [("execute_variable", "Can use variables in definitions")]
+        permissions = [("execute_variable", "Can execute variables (no effect)")]
 
 
 class AuditEntry(models.Model):
     """An action of a user or a client, written in the transaction of its effect.
 
+    `actor`: the name of the actor at that time. `actor_id`: its user; None if it has none, and in entries older than
+    this column.
     `request_id`: the id of the HTTP request, as in its response and log lines; empty for other actions.
     """
 
     at = MomentField()
     actor = models.CharField(max_length=255)
+    actor_id = models.BigIntegerField(null=True, blank=True)
     action = models.CharField(max_length=64)
     object_type = models.CharField(max_length=32)
     object_id = models.CharField(max_length=320)

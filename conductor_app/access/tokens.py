@@ -23,9 +23,8 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from ..core.errors import Forbidden, Invalid, Unauthenticated
 from ..settings import conf
 from ..utils import clock, process_state
-from .audit import require_free_application_name
 from .models import AccessKey, Application
-from .permissions import ADMIN, role_group
+from .permissions import ADMIN, require_free_application_name, role_group
 
 ALGORITHM = "HS256"
 MAX_CACHED = 1_000

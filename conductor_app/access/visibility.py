@@ -9,17 +9,19 @@ A model declares how its rows are named in grants, in one of two class attribute
 An actor sees the rows on which it may READ one of these names. The engine, which acts on no one's behalf, sees all.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from django.apps import apps
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import CharField, F, Model, Q, QuerySet
-from django.db.models.functions import Cast, Left, Substr
-from django.db.models.lookups import Contains, Exact
+from django.db.models import CharField, F, Model, Q, QuerySet, Value
+from django.db.models.functions import Cast, Left, StrIndex, Substr
+from django.db.models.lookups import Contains, Exact, In
 
 from ..db.statements import fetch
+from ..utils import process_state
+from ..utils.process_state import Wiring
 from .authentication import Actor, Target, current_actor, is_allowed
 from .models import AuditEntry
 from .permissions import (
@@ -70,10 +72,12 @@ NAMED_OBJECT_TYPES = {
 STORED_OBJECT_TYPES = {
     "run": "Run",
     "failure group": "FailureGroup",
+    "message": "Message",
     "webhook": "Webhook",
     "application": "Application",
 }
 """Types of objects in the audit log whose id is that of a row, with the table."""
+_audited_rows: Wiring[Mapping[str, Callable[[Actor], QuerySet[Any]]]] = process_state.wiring({})
 # It jumps from name to name in the index `run_by_definition`, so that its cost depends on the number of names only.
 _RUN_NAMES_SQL = """
 WITH RECURSIVE names (name) AS (
@@ -83,6 +87,11 @@ WITH RECURSIVE names (name) AS (
 )
 SELECT n.name FROM names n WHERE n.name IS NOT NULL
 """
+
+
+def register_audited_rows(object_type: str, find: Callable[[Actor], QuerySet[Any]]) -> None:
+    """Register which rows an actor may see whose ids are those of a type of objects in the audit log."""
+    _audited_rows.value = {**_audited_rows.value, object_type: find}
 
 
 def visible(rows: QuerySet[RowT]) -> QuerySet[RowT]:
@@ -136,7 +145,7 @@ def _is_named(model: type[Model], lookup: str, patterns: NamePatterns) -> Q:
 
 def _is_entry_for(actor: Actor) -> Q:
     """Return the condition that an entry of the audit log is about an object that the actor sees, or an own action."""
-    condition = Q(actor=actor.name)
+    condition = Q(actor_id=actor.user_id) if actor.user_id else Q(pk__in=())
     for object_type, target_type in NAMED_OBJECT_TYPES.items():
         if actor.permissions.allows_all((READ, target_type)):
             condition |= Q(object_type=object_type)
@@ -148,11 +157,29 @@ def _is_entry_for(actor: Actor) -> Q:
             is_version = ~Q(Contains(Substr("object_id", len(name) + 2), ":")) | Q(object_type="integration_model")
             named |= Q(Exact(Left("object_id", len(name) + 1), f"{name}:")) & is_version
         condition |= Q(object_type=object_type) & named
-    for object_type, model in STORED_OBJECT_TYPES.items():
-        rows = visible_to(actor, apps.get_model("conductor", model)._default_manager.all())
-        ids = rows.annotate(entry_id=Cast("pk", CharField())).values("entry_id")
+    condition |= Q(object_type="queue") & _is_queue_of(actor)
+    stored = {
+        object_type: visible_to(actor, apps.get_model("conductor", model)._default_manager.all())
+        for object_type, model in STORED_OBJECT_TYPES.items()
+    }
+    registered = {object_type: find(actor) for object_type, find in _audited_rows.value.items()}
+    for object_type, rows in (stored | registered).items():
+        ids = rows.order_by().annotate(entry_id=Cast("pk", CharField())).values("entry_id")
         condition |= Q(object_type=object_type, object_id__in=ids)
     return condition
+
+
+def _is_queue_of(actor: Actor) -> Q:
+    """Return the condition that an id is the name of a queue of a task type that the actor sees: `[domain:]type`."""
+    if actor.permissions.allows_all((READ, TASK_DEF)):
+        return Q()
+    patterns = actor.permissions.names.get((READ, TASK_DEF), NO_PATTERNS)
+    task_type = Substr("object_id", StrIndex("object_id", Value(":")) + 1)
+    condition = Q(In(task_type, patterns.exact)) if patterns.exact else Q(pk__in=())
+    for prefix in patterns.prefixes:
+        condition |= Q(Exact(Left(task_type, len(prefix)), prefix))
+    # A domain with a colon would make a part of it look like the task type.
+    return condition & ~Q(Contains(task_type, ":"))
 
 
 def _is_run_name(model: type[Model], lookup: str) -> bool:

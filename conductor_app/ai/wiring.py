@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from importlib.util import find_spec
 
+from ..access.visibility import register_audited_rows
 from ..alerts.queries import register_subject
 from ..core.alerts import BUDGET
 from ..core.step_types.ai import (
@@ -28,7 +29,7 @@ from .commands.budgets import connect_model_limits, end_budget_holds, prune_hold
 from .commands.calls import discard_unused_replies, lose_abandoned_calls, prune_usage
 from .commands.integrations import reencrypt_integrations
 from .commands.prompts import Testers, register_testers
-from .queries.budgets import connect_budget_holds
+from .queries.budgets import audited_budgets, connect_budget_holds
 from .queries.usage import names_and_models, prompt_names
 from .store import delete_calls_of_run
 
@@ -60,6 +61,7 @@ def connect() -> None:
     connect_model_limits()
     connect_budget_holds()
     register_subject(BUDGET, BudgetSubject())
+    register_audited_rows("budget", audited_budgets)
     register_model_names(ModelNames(names_and_models, prompt_names))
     on_delete_run(delete_calls_of_run)
     register_testers(load_testers)

@@ -14,6 +14,7 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 
 from ..access import audit, encryption
+from ..access.authentication import current_user_id
 from ..bulk import selections
 from ..core.alerts import (
     BUDGET,
@@ -37,7 +38,7 @@ from ..runs.store.due_rows import handle_each
 from ..runs.store.outbox import send
 from ..utils import clock, randomness
 from .models import Alert, AlertFiring, AlertTarget, SavedView
-from .queries import measure_alert, newest_failure, rule_of, subject_of
+from .queries import measure_alert, newest_failure, own_views, rule_of, subject_of, views_without_user
 
 MAX_TARGETS = 100
 MAX_VIEWS = 200
@@ -57,22 +58,23 @@ def save_view(
 ) -> SavedView:
     """Save a selection of runs as a view of its owner. A view of the same name is replaced.
 
-    `owner`: `by`, if it is not given.
+    `owner`: the name of an owner that is no user. If it is not given, the view belongs to the caller.
 
     Raises:
         Invalid: when the name or the selection is invalid.
         Conflict: when the owner has too many views.
     """
-    name, owner = name.strip(), (owner or by)[:255]
+    name, views = name.strip(), views_without_user(owner) if owner else own_views(by)
     if not name or len(name) > 120 or "\0" in name:
         raise Invalid(f"The name of a view must have 1 to 120 characters (got {name[:130]!r}).")
     known = selections.clean_selection(selection)
     selections.selected_runs(known).order_by()[:1].exists()
     with transaction.atomic():
-        if SavedView.objects.filter(owner=owner).exclude(name=name).count() >= MAX_VIEWS:
-            raise Conflict(f"{owner} already has {MAX_VIEWS} views. Delete one first.")
+        if views.exclude(name=name).count() >= MAX_VIEWS:
+            raise Conflict(f"{owner or by} already has {MAX_VIEWS} views. Delete one first.")
         values = {"selection": known, "is_shared": is_shared, "is_tile": is_tile, "created_at": clock.now()}
-        view, _ = SavedView.objects.update_or_create(owner=owner, name=name, defaults=values)
+        values |= {"owner": (owner or by)[:255], "owner_id": 0 if owner else current_user_id() or None}
+        view, _ = views.update_or_create(name=name, defaults=values)
         audit.record("view", str(view.pk), "save", by, reason=reason, facts={"name": name, "selection": known})
     return view
 
@@ -84,7 +86,7 @@ def remove_view(view_id: int, by: str, *, owner: str = "", reason: str = "") -> 
         NotFound: when the owner has no view with this id.
     """
     with transaction.atomic():
-        view = SavedView.objects.filter(pk=view_id, owner=owner or by).first()
+        view = (views_without_user(owner) if owner else own_views(by)).filter(pk=view_id).first()
         if view is None:
             raise NotFound(f"You have no view with the id {view_id}.")
         for alert in view.alerts.filter(incident_at__isnull=False):

@@ -12,17 +12,22 @@ STORED_TARGET_KINDS = ("slack", "teams", "pagerduty", "opsgenie", "webhook", "em
 
 
 class SavedView(models.Model):
-    """A selection of runs with a name, private or shared. `is_tile`: True if the overview shows its count."""
+    """A selection of runs with a name, private or shared. `is_tile`: True if the overview shows its count.
+
+    `owner`: the name of the owner when the view was saved. `owner_id`: its user; 0 if it belongs to no user, None if it
+    belongs to the user with that name, as when a process of the previous version has saved it.
+    """
 
     name = models.CharField(max_length=120)
     owner = models.CharField(max_length=255)
+    owner_id = models.BigIntegerField(null=True, blank=True)
     is_shared = models.BooleanField(default=False)
     is_tile = models.BooleanField(default=False, db_default=False)
     selection = DocumentField(default=dict)
     created_at = MomentField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(name="one_view_per_owner_and_name", fields=["owner", "name"])]
+        constraints = [models.UniqueConstraint(name="one_view_per_user_and_name", fields=["owner_id", "owner", "name"])]
         indexes = [models.Index(name="view_shared", fields=["name"], condition=Q(is_shared=True))]
 
     def __str__(self) -> str:

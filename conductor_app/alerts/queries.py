@@ -6,13 +6,13 @@ A slice registers what alerts can measure besides the runs of a view, such as bu
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ..access.permissions import WORKFLOW_DEF
-from ..access.visibility import visible_names
+from ..access.authentication import Actor, current_actor, current_user_id
+from ..access.permissions import READ, WORKFLOW_DEF
 from ..bulk import selections
 from ..core.alerts import AGE, BUDGET, SHARE, AlertRule, find_alert_times, measure_at
 from ..core.errors import Invalid
@@ -262,18 +262,55 @@ def kind_label(kind: str) -> str:
 
 
 def visible_views(request: HttpRequest) -> QuerySet[SavedView]:
-    """Return the views that the user may see: their own and shared ones.
+    """Return the views that the user may see: their own and shared ones."""
+    shared = SavedView.objects.filter(is_shared=True)
+    if not request.user.has_perm(VIEW_PERMISSION):
+        shared = shared_views_of(current_actor())
+    return (own_views(request.user.get_username()) | shared).order_by("name", "pk")
+
+
+def shared_views_of(actor: Actor | None) -> QuerySet[SavedView]:
+    """Return the shared views that an actor may see.
 
     To those who see some runs only, a view is shared if it selects the runs of one workflow that they see: its name and
     its other filters are texts of people.
     """
     shared = SavedView.objects.filter(is_shared=True)
-    if not request.user.has_perm(VIEW_PERMISSION):
-        shared = SavedView.objects.filter(pk__in=[view.pk for view in shared if is_of_visible_workflow(view)])
-    return (SavedView.objects.filter(owner=request.user.get_username()) | shared).order_by("name", "pk")
+    return SavedView.objects.filter(pk__in=[view.pk for view in shared if actor and _is_of_workflow_of(actor, view)])
+
+
+def audited_views(actor: Actor) -> QuerySet[SavedView]:
+    """Return the views whose entries in the audit log an actor may see: its own and shared ones."""
+    return shared_views_of(actor) | SavedView.objects.exclude(owner_id=0).filter(owner_id=actor.user_id or 0)
+
+
+def audited_alerts(actor: Actor) -> QuerySet[Alert]:
+    """Return the alerts whose entries in the audit log an actor may see: those on views of workflows that it sees."""
+    return Alert.objects.exclude(kind=BUDGET).filter(view__in=shared_views_of(actor).values("pk"))
+
+
+def own_views(by: str) -> QuerySet[SavedView]:
+    """Return the views of the current actor, whose name is `by`. Those of a former user with this name do not count."""
+    is_of_name, user_id = Q(owner_id=None, owner=by), current_user_id()
+    return SavedView.objects.filter(is_of_name | Q(owner_id=user_id) if user_id else is_of_name)
+
+
+def is_own_view(view: SavedView, by: str) -> bool:
+    """Return True if a view belongs to the current actor, whose name is `by`."""
+    return view.owner == by if view.owner_id is None else bool(view.owner_id) and view.owner_id == current_user_id()
+
+
+def views_without_user(owner: str) -> QuerySet[SavedView]:
+    """Return the views that belong to no user, with the name of their owner."""
+    return SavedView.objects.filter(Q(owner_id=0) | Q(owner_id=None), owner=owner)
 
 
 def is_of_visible_workflow(view: SavedView) -> bool:
     """Return True if a view selects the runs of one workflow that the current actor may see."""
+    actor = current_actor()
+    return actor is not None and _is_of_workflow_of(actor, view)
+
+
+def _is_of_workflow_of(actor: Actor, view: SavedView) -> bool:
     definition = view.selection.get("definition")
-    return isinstance(definition, str) and bool(visible_names(WORKFLOW_DEF, [definition]))
+    return isinstance(definition, str) and actor.permissions.allows(READ, WORKFLOW_DEF, definition)

@@ -177,7 +177,7 @@ def approve(operation_id: str, by: str, reason: str = "") -> None:
         row = lock_operation(operation_id)
         if not row.is_waiting_for_approval:
             raise Conflict(f"Operation {operation_id} does not wait for approval.")
-        if row.by == by:
+        if row.by == by or (row.owner_id and row.owner_id == current_user_id()):
             raise Conflict(f"Operation {operation_id} was submitted by {by}. Another person must approve it.")
         row.approved_by, row.approved_at = by[:255], clock.now()
         _resume_operation(row)

@@ -8,18 +8,21 @@ from typing import Any
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext_lazy
 
-from ..access.authentication import current_user_id
-from ..access.visibility import sees_all_runs, visible
+from ..access.authentication import Actor, current_actor
+from ..access.permissions import READ, RUN_VIEW_RIGHTS, WORKFLOW_DEF
+from ..access.visibility import visible
 from ..core.failure_grouping import informative_line
 from ..core.states import RUN
 from ..explanations.cause import failure_reasons
-from ..failures.models import Failure
+from ..failures.models import Failure, FailureGroup
 from ..runs.models import Run
 from . import selections
 from .models import BulkItem, BulkOperation
 
 MAX_COUNTED = 10_000
 MAX_REASONS = 10
+MAX_SEARCHED = 500
+"""Operations of others that are searched for those on runs of one workflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +52,46 @@ def count_selection(selection: Mapping[str, Any]) -> SelectionCount:
 
 
 def visible_operations() -> QuerySet[BulkOperation]:
-    """Return the operations that the current actor may see: its own, or all if it may see all runs."""
+    """Return the operations that the current actor may see."""
+    actor = current_actor()
+    return BulkOperation.objects.all() if actor is None else operations_of(actor)
+
+
+def operations_of(actor: Actor) -> QuerySet[BulkOperation]:
+    """Return the operations that an actor may see: all if it may see all runs.
+
+    Otherwise its own, and of the newest MAX_SEARCHED those that can only select runs of a workflow that it may see.
+    """
     rows = BulkOperation.objects.all()
-    return rows if sees_all_runs() else rows.filter(owner_id=current_user_id()).exclude(owner_id=0)
+    if actor.permissions.allows_all(*RUN_VIEW_RIGHTS):
+        return rows
+    newest = list(rows.order_by("-created_at").only("selection")[:MAX_SEARCHED])
+    workflows = _workflows_of_groups(row.selection for row in newest)
+    ids = [
+        row.pk
+        for row in newest
+        if (name := selected_workflow(row.selection, workflows)) and actor.permissions.allows(READ, WORKFLOW_DEF, name)
+    ]
+    return rows.filter(Q(pk__in=ids) | (Q(owner_id=actor.user_id) if actor.user_id else Q(pk__in=())))
+
+
+def selected_workflow(selection: Mapping[str, Any], workflows: Mapping[int, str] | None = None) -> str:
+    """Return the name of the only workflow whose runs a selection can select, or an empty text.
+
+    `workflows`: the workflows of failure groups, if they are known.
+    """
+    if isinstance(name := selection.get("definition"), str):
+        return name
+    group = selection.get(selections.FAILURE_GROUP)
+    if group is None:
+        return ""
+    return (_workflows_of_groups([selection]) if workflows is None else workflows).get(group, "")
+
+
+def _workflows_of_groups(chosen: Iterable[Mapping[str, Any]]) -> dict[int, str]:
+    """Return the workflows of the failure groups that selections name. Runs one query, or none."""
+    ids = {selection[selections.FAILURE_GROUP] for selection in chosen if selections.FAILURE_GROUP in selection}
+    return dict(FailureGroup.objects.filter(pk__in=ids).values_list("pk", "definition")) if ids else {}
 
 
 def frequent_answers(operation: BulkOperation) -> list[tuple[str, str, int]]:

@@ -28,8 +28,11 @@ from ..access.permissions import (
     ensure_system_roles,
 )
 from ..access.sign_in.throttle import connect_sign_in_signals
+from ..access.visibility import register_audited_rows
 from ..ai import wiring as ai
 from ..ai.models import Integration, Prompt
+from ..alerts.queries import audited_alerts, audited_views
+from ..bulk.queries import operations_of
 from ..core.step_types import unregister_ai_types
 from ..core.step_types.worker_tasks import EventStep, HttpPollStep, HttpStep, JdbcStep, KafkaPublishStep
 from ..db import fields
@@ -69,6 +72,13 @@ GRANTED_OBJECTS: tuple[tuple[type[Model], str, str], ...] = (
 )
 """The models whose rows can be granted, with their target type in grants and the column with the name there."""
 
+AUDITED_ROWS = {
+    "bulk operation": operations_of,
+    "view": audited_views,
+    "alert": audited_alerts,
+}
+"""The rows that an actor with grants may see, by the types of their entries in the audit log."""
+
 SYSTEM_TASKS = (HttpStep.type, HttpPollStep.type, JdbcStep.type, EventStep.type, KafkaPublishStep.type)
 """The types of tasks that `load_system_workers` returns the workers of."""
 
@@ -90,6 +100,8 @@ def connect() -> None:
     network_guard.register_self_test(require_effective_guard)
     register_save_check(require_passing_cases)
     PERSONS.value = persons_waited_for
+    for object_type, find in AUDITED_ROWS.items():
+        register_audited_rows(object_type, find)
     taskcluster.connect()
     ai.connect()
     if not registry.slow_queues():

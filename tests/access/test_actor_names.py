@@ -4,9 +4,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from conductor_app.access.audit import comparable_name
 from conductor_app.access.commands.applications import create_application
 from conductor_app.access.models import Application
+from conductor_app.access.permissions import comparable_name
 
 pytestmark = pytest.mark.django_db
 LOOK_ALIKES = ["amy", "Amy", " amy ", "ａｍｙ", "a\u200bmy", "amy\u2060"]

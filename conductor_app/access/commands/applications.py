@@ -8,10 +8,10 @@ from django.db.models.signals import post_delete, pre_save
 
 from ...core.errors import NotFound
 from ...utils import clock
-from ..audit import comparable_name, record_access_change, require_free_application_name
+from ..audit import record_access_change
 from ..grants import require_group_permissions, require_user_permissions
 from ..models import AccessKey, Application, Grant, Tag
-from ..permissions import WEBHOOK, require_plain_name, role_group
+from ..permissions import WEBHOOK, comparable_name, require_free_application_name, require_plain_name, role_group
 from ..tokens import new_application, new_key
 
 KIND = "application"

@@ -16,7 +16,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from ...core.errors import Conflict, Invalid
-from ..audit import record_access_change, require_free_user_name
+from ..audit import record_access_change
 from ..grants import require_grant, require_group_permissions, require_user_permissions
 from ..models import Application, Grant, UserProfile
 from ..permissions import (
@@ -26,6 +26,7 @@ from ..permissions import (
     WORKFLOW,
     WORKFLOW_DEF,
     means_prefix,
+    require_free_user_name,
     role_group,
 )
 from ..tokens import APPLICATION_USER_PREFIX

@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...utils import clock
-from ..audit import announce_access_change, record_access_change, require_free_user_name
+from ..audit import announce_access_change, record_access_change
 from ..authentication import Actor, current_actor
 from ..grants import require_grant, require_group_permissions, require_rights, require_user_permissions
 from ..models import Grant, GroupProfile, UserProfile
@@ -24,6 +24,7 @@ from ..permissions import (
     SYSTEM_ROLES,
     TARGET_TYPES,
     means_prefix,
+    require_free_user_name,
     role_group,
 )
 from ..tokens import APPLICATION_USER_PREFIX

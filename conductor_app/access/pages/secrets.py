@@ -80,7 +80,10 @@ class NamedValueAdmin(GrantedRowsAdmin):
     save_value = delete_value = staticmethod(lambda *_: None)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(f"conductor.add_{self.opts.model_name}")
+        return may(request.user, self._permission_to("add")) or may(request.user, self._permission_to("change"))
+
+    def _permission_to(self, verb: str) -> str:
+        return f"conductor.{verb}_{self.opts.model_name}"
 
     def get_urls(self) -> list[URLPattern]:
         view, name = self.admin_site.admin_view(self.delete_named), f"{self.opts.model_name}_delete"
@@ -97,6 +100,7 @@ class NamedValueAdmin(GrantedRowsAdmin):
         form = self.form_class(request.POST or None, initial={"name": request.GET.get("name", "")})
         if request.method == "POST" and form.is_valid():
             cleaned = form.cleaned_data
+            self._require_permission_to_save(request, cleaned["name"])
             try:
                 self.save_value(cleaned["name"], cleaned["value"], request.user.get_username(), cleaned["reason"])
             except RequestRefused as refused:
@@ -106,6 +110,16 @@ class NamedValueAdmin(GrantedRowsAdmin):
         context = {**self.admin_site.each_context(request), "title": self.add_title}
         return TemplateResponse(request, "ops/web/named_value.html", {**context, "opts": self.opts, "form": form})
 
+    def _require_permission_to_save(self, request: HttpRequest, name: str) -> None:
+        """Require the permission to add a value with this name, or to change it if it exists.
+
+        Raises:
+            PermissionDenied: when the user does not have it.
+        """
+        if not request.user.has_perms((self._permission_to("add"), self._permission_to("change"))):
+            verb = "change" if self.model._default_manager.filter(pk=name).exists() else "add"
+            require_permission(request, self._permission_to(verb), self.model(name=name))
+
     def delete_named(self, request: HttpRequest, name: str) -> HttpResponse:
         """Delete the value.
 
@@ -114,7 +128,7 @@ class NamedValueAdmin(GrantedRowsAdmin):
         """
         if request.method != "POST":
             raise PermissionDenied
-        require_permission(request, f"conductor.delete_{self.opts.model_name}", self.model(name=name))
+        require_permission(request, self._permission_to("delete"), self.model(name=name))
         try:
             self.delete_value(name, request.user.get_username())
         except RequestRefused as refused:
@@ -133,7 +147,7 @@ class NamedValueAdmin(GrantedRowsAdmin):
         context = {**self.admin_site.each_context(request), "title": row.name, "opts": self.opts, "row": row}
         permitted = {
             "add": self.has_add_permission(request),
-            "delete": may(request.user, f"conductor.delete_{self.opts.model_name}", row),
+            "delete": may(request.user, self._permission_to("delete"), row),
         }
         facts: list[tuple[str, str]] = [(_("created"), self.created(row)), (_("updated"), self.updated(row))]
         tags = ", ".join(f"{tag['key']}:{tag['value']}" for tag in row.tags)

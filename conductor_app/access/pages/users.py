@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy
 from ...core.errors import Conflict
 from ...web.badges import relative_time
 from ...web.pages import show_refusal
-from ..audit import record_access_change, require_free_user_name
+from ..audit import record_access_change
 from ..commands.users import keep_administrator
 from ..grants import may_give
 from ..permissions import (
@@ -31,6 +31,7 @@ from ..permissions import (
     PermissionSet,
     read_group_permission_set,
     read_permission_set,
+    require_free_user_name,
 )
 from ..sign_in.pages import SignInFieldsMixin
 

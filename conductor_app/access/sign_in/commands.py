@@ -22,11 +22,11 @@ from ...core.errors import Conflict, Forbidden
 from ...db.fields import strip_nul
 from ...settings import conf
 from ...utils import clock
-from ..audit import record_access_change, require_free_user_name
+from ..audit import record_access_change
 from ..commands.users import MAX_ID_LENGTH, USER_KIND
 from ..encryption import decrypt, encrypt, is_current
 from ..models import ExternalIdentity, RecoveryCode, SecondFactor, UserProfile
-from ..permissions import role_group
+from ..permissions import require_free_user_name, role_group
 from ..tokens import APPLICATION_USER_PREFIX
 
 INTERVAL_SECONDS = 30

@@ -12,12 +12,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...access.permissions import INTEGRATION_PROVIDER, WORKFLOW_DEF
-from ...access.visibility import visible_names
 from ...alerts.commands import save_alert, save_view
-from ...alerts.models import Alert, AlertTarget, SavedView
-from ...alerts.queries import kind_label
-from ...core.ai import ALL, DEFINITION, INTEGRATION, MODEL, PERIODS, RUN, SCOPES
+from ...alerts.models import Alert, AlertTarget
+from ...alerts.queries import is_own_view, kind_label, own_views
+from ...core.ai import ALL, PERIODS, RUN, SCOPES
 from ...core.alerts import BUDGET, DAY_MINUTES, SPENT_PERCENT
 from ...core.errors import Invalid, RequestRefused
 from ...settings import conf
@@ -28,7 +26,7 @@ from ...web.pages import Page, require_permission, show_refusal
 from ..budget_alerts import describe_budget, find_reference, reference_of
 from ..commands import budgets
 from ..commands.budgets import BudgetLimits, delete_budget, save_budget
-from ..models import BudgetHold, ModelBudget
+from ..models import BudgetHold
 from ..queries.budgets import (
     MILLION,
     PERIOD_LABELS,
@@ -38,6 +36,7 @@ from ..queries.budgets import (
     budget_states,
     format_cost,
     format_tokens,
+    is_visible_budget,
 )
 from ..store import OF_INTEGRATION
 
@@ -64,7 +63,7 @@ def add_budget_alert(form_data: QueryDict, by: str) -> Alert:
     percent = parse_number(form_data.get("percent", ""), _("share"), digits=3)
     budget = parse_budget_choice(form_data.get("budget", ""))
     targets = [parse_number(text, _("target"), digits=18) for text in form_data.getlist("target")]
-    view = SavedView.objects.filter(name=VIEW_NAME, owner=by).first() or save_view(VIEW_NAME, {}, by)
+    view = own_views(by).filter(name=VIEW_NAME).first() or save_view(VIEW_NAME, {}, by)
     return save_alert(view, BUDGET, percent, HOUR_MINUTES, DAY_MINUTES, by, targets=targets, budget=budget)
 
 
@@ -73,7 +72,9 @@ def alert_context(by: str) -> dict[str, Any]:
     rows = Alert.objects.filter(kind=BUDGET).select_related("view").order_by("pk")
     return {
         "alerts": [
-            (alert, describe_budget(alert.budget)) for alert in rows if alert.view.is_shared or alert.view.owner == by
+            (alert, describe_budget(alert.budget))
+            for alert in rows
+            if alert.view.is_shared or is_own_view(alert.view, by)
         ],
         "alert_targets": [(row, kind_label(row.kind)) for row in AlertTarget.objects.only("name", "kind")],
         "alert_percent": SPENT_PERCENT,
@@ -94,7 +95,7 @@ class BudgetsPage(Page):
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         states = budget_states(clock.now())
         if not (sees_all := request.user.has_perm(self.permission)):
-            states = [state for state in states if _is_visible(state.budget)]
+            states = [state for state in states if is_visible_budget(state.budget)]
         edited = next((each for each in states if str(each.budget.pk) == request.GET.get("edit")), None)
         return {
             "lines": [_line(state) for state in states],
@@ -143,14 +144,6 @@ class BudgetsPage(Page):
             return HttpResponseRedirect(reverse("admin:budgets"))
         messages.success(request, _("Alert created. The back-test of the last seven days is below."))
         return HttpResponseRedirect(f"{reverse('admin:view', args=[alert.view_id])}?try={alert.pk}")
-
-
-def _is_visible(budget: ModelBudget) -> bool:
-    """Return True if the current actor may see the workflow or the integration of a budget."""
-    if budget.scope in (DEFINITION, RUN):
-        return bool(visible_names(WORKFLOW_DEF, [budget.name]))
-    integration = budget.name.partition(":")[0]
-    return budget.scope in (INTEGRATION, MODEL) and bool(visible_names(INTEGRATION_PROVIDER, [integration]))
 
 
 def _line(state: BudgetState) -> dict[str, Any]:

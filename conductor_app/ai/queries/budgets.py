@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Count, OuterRef, Subquery
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.authentication import Actor, current_actor
+from ...access.permissions import INTEGRATION_PROVIDER, READ, WORKFLOW_DEF
 from ...core.ai import ALL, CALLER, DAY, DEFINITION, INTEGRATION, MODEL, MONTH, RUN, WEEK, period_bounds
 from ...core.snapshot import NEVER
 from ...settings import conf
@@ -42,6 +44,24 @@ BUDGET_NAMES = {
 }
 WARNING_SHARE = 0.8
 """The spent share of a budget from which pages warn."""
+
+
+def is_visible_budget(budget: ModelBudget, actor: Actor | None = None) -> bool:
+    """Return True if an actor, by default the current one, may see the workflow or the integration of a budget."""
+    actor = actor or current_actor()
+    if budget.scope in (DEFINITION, RUN):
+        target_type, name = WORKFLOW_DEF, budget.name
+    elif budget.scope in (INTEGRATION, MODEL):
+        target_type, name = INTEGRATION_PROVIDER, budget.name.partition(":")[0]
+    else:
+        return False
+    return actor is None or actor.permissions.allows(READ, target_type, name)
+
+
+def audited_budgets(actor: Actor) -> QuerySet[ModelBudget]:
+    """Return the budgets whose entries in the audit log an actor may see."""
+    shown = [budget.pk for budget in ModelBudget.objects.all() if is_visible_budget(budget, actor)]
+    return ModelBudget.objects.filter(pk__in=shown)
 
 
 @dataclass(frozen=True, slots=True)

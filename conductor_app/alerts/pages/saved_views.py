@@ -30,6 +30,7 @@ from ..queries import (
     BackTest,
     back_test,
     is_of_visible_workflow,
+    is_own_view,
     kind_label,
     registered_subjects,
     rule_of,
@@ -74,6 +75,7 @@ class ViewsPage(Page):
             "views": [
                 {
                     "view": view,
+                    "is_own": is_own_view(view, request.user.get_username()),
                     "words": selection_text(view.selection, titles),
                     "list": list_address(view.selection),
                 }

@@ -41,6 +41,7 @@ from ..queries import (
     failed_again,
     frequent_answers,
     run_results,
+    selected_workflow,
     visible_operations,
 )
 
@@ -268,7 +269,7 @@ class BulkOperationPage(ObjectPage):
             "is_final": not is_open and not any(each.result and each.result.is_open for each in item_rows),
             "may_pause": BULK.allows(row.state, "pause"),
             "may_resume": bool(row.resume_state) and not row.is_waiting_for_approval,
-            "is_own": row.by == request.user.get_username(),
+            "is_own": row.by == request.user.get_username() or row.owner_id == request.user.pk,
             "may_stop": BULK.allows(row.state, "stop"),
             "may_act": _may_act_on(request, row),
             "share": _progress_segments(row),
@@ -320,9 +321,11 @@ class BulkExportPage(ObjectPage):
 
 
 def _may_act_on(request: HttpRequest, row: BulkOperation) -> bool:
-    """Return True if the user may control the operation: it may control all runs, or some, and the operation is its."""
-    is_owner = row.owner_id == request.user.pk
-    return request.user.has_perm(PERMISSION) or (is_owner and may(request.user, PERMISSION))
+    """Return True if the user may control all runs that the operation can select, or owns it and may control some."""
+    if row.owner_id == request.user.pk:
+        return may(request.user, PERMISSION)
+    workflow = selected_workflow(row.selection)
+    return request.user.has_perm(PERMISSION) or bool(workflow and may(request.user, PERMISSION, Run(name=workflow)))
 
 
 def _handle_button(row: BulkOperation, request: HttpRequest, by: str, reason: str) -> str:

@@ -11,7 +11,7 @@ from ...access.models import AuditEntry
 from ...access.permissions import READ, RIGHT_BY_PERMISSION, SYSTEM_ROLES, TASK_DEF, UPDATE, WORKFLOW
 from ...alerts import commands as alerts
 from ...alerts.models import Alert, AlertTarget, SavedView
-from ...alerts.queries import subject_of
+from ...alerts.queries import subject_of, views_without_user
 from ...bulk import selections
 from ...core.alerts import BUDGET
 from ...core.document.fields import normalize_task
@@ -168,7 +168,7 @@ class AlertKind(DefinitionKind):
             alerts.remove_view(view.pk, context.by, owner=VIEW_OWNER, reason=context.reason)
 
     def _views(self, names: Collection[str]) -> Any:
-        return SavedView.objects.filter(owner=VIEW_OWNER, name__in=names)
+        return views_without_user(VIEW_OWNER).filter(name__in=names)
 
 
 def _last_removals() -> dict[str, AuditEntry]:

@@ -1,0 +1,37 @@
+"""Store which user owns a saved view, and which one has caused an entry of the audit log: names can be used again."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("conductor", "0014_run_with_breakpoints"),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name="savedview",
+            name="owner_id",
+            field=models.BigIntegerField(null=True, blank=True),
+        ),
+        migrations.RemoveConstraint(model_name="savedview", name="one_view_per_owner_and_name"),
+        migrations.AddConstraint(
+            model_name="savedview",
+            constraint=models.UniqueConstraint(
+                name="one_view_per_user_and_name", fields=["owner_id", "owner", "name"]
+            ),
+        ),
+        migrations.AddField(
+            model_name="auditentry",
+            name="actor_id",
+            field=models.BigIntegerField(null=True, blank=True),
+        ),
+        migrations.AlterModelOptions(
+            name="secret",
+            options={"ordering": ["name"], "permissions": [("execute_secret", "Can execute secrets (no effect)")]},
+        ),
+        migrations.AlterModelOptions(
+            name="variable",
+            options={"ordering": ["name"], "permissions": [("execute_variable", "Can execute variables (no effect)")]},
+        ),
+    ]

@@ -1,0 +1,37 @@
+"""Store the users that own saved views, and rename two permissions.
+
+A view whose owner is no user any more belongs to no user: a new user with this name does not get it.
+"""
+
+from django.db import migrations
+
+NAMES = {
+    "execute_secret": "Can execute secrets (no effect)",
+    "execute_variable": "Can execute variables (no effect)",
+}
+
+
+def fill_owners(apps, schema_editor):
+    alias = schema_editor.connection.alias
+    users = dict(apps.get_model("auth", "User").objects.using(alias).values_list("username", "id"))
+    views = apps.get_model("conductor", "SavedView").objects.using(alias).filter(owner_id=None)
+    for owner in views.order_by().values_list("owner", flat=True).distinct():
+        views.filter(owner=owner).update(owner_id=users.get(owner, 0))
+
+
+def rename_permissions(apps, schema_editor):
+    permissions = apps.get_model("auth", "Permission").objects.using(schema_editor.connection.alias)
+    for codename, name in NAMES.items():
+        permissions.filter(content_type__app_label="conductor", codename=codename).update(name=name)
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("conductor", "0015_ids_of_owners_and_actors"),
+        ("auth", "0012_alter_user_first_name_max_length"),
+    ]
+
+    operations = [
+        migrations.RunPython(fill_owners, migrations.RunPython.noop),
+        migrations.RunPython(rename_permissions, migrations.RunPython.noop),
+    ]
