@@ -198,18 +198,6 @@ def test_a_search_without_results_can_be_cleared(operator, orders):
     assert "No results" in page and "Search inputs for “nonsense”" in page
 
 
-def test_a_wrong_path_is_corrected(operator, orders):
-    run = start_run("order", input={"customer": {"id": "c-0244"}, "lines": [{"sku": "a"}]})
-
-    page = operator.get(LIST, {"q": "input.custmer.id = c-0244", "status": "RUNNING"})
-    assert "No recent run has input.custmer.id. Did you mean input.customer.id?" in page_text(page)
-    corrected = unescape(re.search(r'href="([^"]+)"><code>input.customer.id', html(page))[1])
-    assert [found.pk for found in operator.get(f"{LIST}{corrected}").context_data["cl"].result_list] == [run.pk]
-
-    for known in ("input.customer.id = other", "input.lines[3].sku = b", "input.zzzz = 1", "input.custmer.id = ("):
-        assert "Did you mean" not in page_text(operator.get(LIST, {"q": known}))
-
-
 @pytest.mark.parametrize(("most", "said"), [(2, "there are 2."), (1, "there are more than 1.")])
 def test_an_empty_filter_states_the_number_of_runs_without_it(operator, orders, monkeypatch, most, said):
     start_run("order")

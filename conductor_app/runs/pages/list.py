@@ -38,7 +38,7 @@ from ...web.preferences import save_preference, saved_preferences
 from ..models import Run, RunQuerySet
 from ..queries.recent import annotate_key_inputs, run_key, run_keys
 from ..search import RUNS
-from ..search.results import query_for_value, suggest_query
+from ..search.results import query_for_value
 from . import run as run_page
 from .actions import RunAction, change_labels, run_actions
 from .debugger import handle_debugger
@@ -212,21 +212,12 @@ class RunList(ServerAwareChangeList):
 
     @property
     def search_hint(self) -> SafeString | str:
-        """Return another search for a list without results: for the text as a value, or with a corrected path."""
+        """Return another search for a list without results: for the text as a value of the inputs."""
         query = self.query_parameters.get("q", "").strip()
-        if not query:
+        if not query or RUNS.is_query(query):
             return ""
-        if not RUNS.is_query(query):
-            other = address_with(self.query_parameters, q=query_for_value(query))
-            return format_html('<a href="{}">{}</a>', other, _("Search inputs for “%(value)s”") % {"value": query[:60]})
-        name = self.query_parameters.get("name", "")
-        newest = Run.objects.of_definition(name) if name else Run.objects.all()
-        found = suggest_query(query, visible(newest))
-        if found is None:
-            return ""
-        wrong, right, corrected = found
-        link = format_html('<a href="{}"><code>{}</code></a>', address_with(self.query_parameters, q=corrected), right)
-        return format_html(_("No recent run has {path}. Did you mean {suggestion}?"), path=wrong, suggestion=link)
+        other = address_with(self.query_parameters, q=query_for_value(query))
+        return format_html('<a href="{}">{}</a>', other, _("Search inputs for “%(value)s”") % {"value": query[:60]})
 
     @property
     def filter_chips(self) -> list[Any]:
