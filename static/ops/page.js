@@ -120,7 +120,7 @@
     "j": () => moveBy(1),
     "k": () => moveBy(-1),
     "Enter": () => clickIn("a[href]:not(.fold)", currentRow()),
-    "x": () => clickIn("input.action-select, input[data-select-row]", currentRow()),
+    "x": () => clickIn("input.action-select", currentRow()),
     "[": () => moveToFailed(-1),
     "]": () => moveToFailed(1),
     "r": () => openAction("#act-retry, #act-rerun, [data-key-r]"),

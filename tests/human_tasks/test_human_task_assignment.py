@@ -84,7 +84,7 @@ def test_a_task_is_delegated_until_a_time_with_a_visible_reason(operator, asked,
 
 
 def test_a_comment_is_stored_and_displayed_as_text(operator, asked):
-    page = operator.post(task_of(asked), {"do": "comment", "text": "<b>wait</b> for Monday"}, follow=True)
+    page = operator.post(task_of(asked), {"do": "comment", "reason": "<b>wait</b> for Monday"}, follow=True)
 
     assert "olga commented" in page_text(page) and "&lt;b&gt;wait&lt;/b&gt; for Monday" in html(page)
 
@@ -92,7 +92,7 @@ def test_a_comment_is_stored_and_displayed_as_text(operator, asked):
 @pytest.mark.parametrize(
     "form",
     [
-        {"do": "comment", "text": " "},
+        {"do": "comment", "reason": " "},
         {"do": "put_back"},
         {"do": "hand_on"},
         {"do": "hand_on", "to": "user:", "minutes": "x"},
@@ -106,27 +106,8 @@ def test_hostile_forms_of_a_task_are_answered(operator, asked, form):
     assert not HumanTask.objects.exists()
 
 
-def test_many_tasks_are_completed_at_once_and_rejections_explained(operator, asked):
-    verdict = step("verdict", "SET_VARIABLE", inputParameters={"was": "${approve.output.ok}"})
-    define_workflow("read", ask(), verdict)
-    runs = [asked, start_run("order"), start_run("read")]
-    chosen = [newest_attempt_of(run, "approve").pk for run in runs]
-
-    assert "Enter a reason to complete several tasks at once" in page_text(
-        operator.post(INBOX, {"attempt": chosen, "outcome": "FAILED"}, follow=True)
-    )
-    said = {"attempt": chosen, "outcome": "COMPLETED", "reason": "all known"}
-    page = page_text(operator.post(INBOX, said, follow=True))
-
-    assert "2 tasks processed." in page and "Approve (read): Later steps read its output" in page
-    assert [reload_run(run).status for run in runs] == ["COMPLETED", "COMPLETED", "RUNNING"]
-    assert AuditEntry.objects.filter(action="complete_task", reason="all known").count() == 2
-
-
 def test_a_viewer_can_neither_claim_nor_complete(viewer, asked):
     assert viewer.post(task_of(asked), {"do": "take"}).status_code == 403
-    assert viewer.post(INBOX, {"outcome": "COMPLETED", "reason": "x"}).status_code == 403
-    assert 'type="checkbox" name="attempt"' not in html(viewer.get(INBOX))
 
 
 def test_comments_are_deleted_with_the_run(operator, asked):

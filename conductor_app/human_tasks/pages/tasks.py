@@ -1,9 +1,8 @@
-"""Pages of human tasks: the list, with answers to several at once, and one task with its form and comments."""
+"""Pages of human tasks: the list, and one task with its form and comments."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
@@ -11,7 +10,7 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 
 from ...access.authentication import Actor, task_target
 from ...access.permissions import permission_set_of
@@ -28,9 +27,9 @@ from ...web.badges import format_status, render_pill
 from ...web.documents import payload_documents
 from ...web.forms import AS_FORM, AS_JSON, DocumentForm, RenderedField
 from ...web.links import run_address
-from ...web.pages import ObjectPage, Page, require_permission, show_refusal
+from ...web.pages import ObjectPage, Page, show_refusal
 from .. import commands
-from ..commands import can_complete_human_task, require_completion_right
+from ..commands import can_complete_human_task
 from ..models import HumanTask
 from ..waiting_queries import (
     COMPLETION_RIGHTS,
@@ -46,11 +45,9 @@ from ..waiting_queries import (
     output_schema,
     task_comments,
     visible_human_tasks,
-    waiting_attempts,
 )
 
 MAX_SHOWN = 200
-MAX_AT_ONCE = 50
 VIEW_PERMISSION, ACT_PERMISSION = "conductor.view_run", "conductor.change_run"
 INBOX_TABS = {"all": gettext_lazy("All"), "mine": gettext_lazy("Mine"), "groups": gettext_lazy("My groups")}
 
@@ -77,20 +74,12 @@ class HumanTasksPage(Page):
         selected_tab = request.GET.get("assigned", "all")
         task_views = tasks_by_tab.get(selected_tab, found.task_views)
         return {
-            "rows": (rows := [_task_row(request, task_view, now) for task_view in task_views[:MAX_SHOWN]]),
+            "rows": [_task_row(task_view, now) for task_view in task_views[:MAX_SHOWN]],
             "tabs": [(name, word, len(tasks_by_tab[name]), name == selected_tab) for name, word in INBOX_TABS.items()],
             "selected_tab": selected_tab,
             "is_cut": found.is_cut or len(task_views) > MAX_SHOWN,
             "most": MAX_SHOWN,
-            "may_act": any(row["may_act"] for row in rows),
         }
-
-    def post(self, request: HttpRequest) -> HttpResponse:
-        try:
-            _show_results(request, *_answer_selected(request))
-        except RequestRefused as refused:
-            show_refusal(request, refused)
-        return HttpResponseRedirect(reverse("admin:human_tasks"))
 
 
 def current_person(request: HttpRequest) -> Actor:
@@ -120,55 +109,14 @@ def permission_target(attempt: Attempt) -> dict[str, str]:
     )
 
 
-def _task_row(request: HttpRequest, task_view: HumanTaskView, now: int) -> dict[str, Any]:
+def _task_row(task_view: HumanTaskView, now: int) -> dict[str, Any]:
     return {
         "ask": task_view,
         "attempt": task_view.attempt,
         "assignee": assignee_text(task_view),
         "is_overdue": task_view.is_overdue(now),
         "overdue": render_pill("failed", _("overdue"), "late"),
-        "is_simple": can_be_answered_in_bulk(task_view),
-        "may_act": may_act(request, task_view.attempt),
     }
-
-
-def can_be_answered_in_bulk(task_view: HumanTaskView) -> bool:
-    """Return True if the task can be completed together with others: no later step reads its output."""
-    return not expected_output_names(task_view.attempt.own_run.resolved_definition_id, task_view.attempt.task.ref)
-
-
-def _answer_selected(request: HttpRequest) -> tuple[int, list[str]]:
-    """Complete each selected task in its own transaction. Return the number of completed tasks and the errors."""
-    selected = list(dict.fromkeys(request.POST.getlist("attempt")))[: MAX_AT_ONCE + 1]
-    attempts = list(waiting_attempts().filter(pk__in=selected))
-    if not any(may_act(request, attempt) for attempt in attempts):
-        require_permission(request, ACT_PERMISSION)
-    outcome, reason = request.POST.get("outcome", ""), request.POST.get("reason", "").strip()
-    if not reason:
-        raise Invalid(_("Enter a reason to complete several tasks at once."))
-    if not selected or len(selected) > MAX_AT_ONCE:
-        raise Invalid(_("Select between 1 and %(most)s tasks.") % {"most": MAX_AT_ONCE})
-    done, refused = 0, []
-    for attempt in attempts:
-        try:
-            if not may_act(request, attempt):
-                require_completion_right(current_person(request), permission_target(attempt))
-            if outcome == "COMPLETED" and expected_output_names(
-                attempt.own_run.resolved_definition_id, attempt.task.ref
-            ):
-                raise Invalid(_("Later steps read its output. Complete it on its own page."))
-            commands.resolve_task(attempt.run_id or "", attempt.pk, outcome, request.user.get_username(), {}, reason)
-            done += 1
-        except RequestRefused as why:
-            refused.append(f"{attempt.task} ({attempt.own_run.name}): {why.message}")
-    return done, refused
-
-
-def _show_results(request: HttpRequest, done: int, refused: list[str]) -> None:
-    message = ngettext("%(count)s task processed.", "%(count)s tasks processed.", done)
-    (messages.success if done else messages.warning)(request, message % {"count": done})
-    for sentence in refused[:10]:
-        messages.error(request, sentence)
 
 
 MAX_NAMES = 200
@@ -200,7 +148,6 @@ class AnswerForm(DocumentForm):
         blank = dict.fromkeys(self.expected)
         super().__init__("output", _("Output"), schema, submitted, given=saved, blank=blank, mode=mode)
         self.json.fields["output"].widget.attrs["rows"] = 8
-        self.reason = ReasonForm(submitted)
 
     @property
     def decision_buttons(self) -> list[tuple[str, str, str]]:
@@ -221,12 +168,6 @@ class AnswerForm(DocumentForm):
         """Return the fields of the form, without the one that the buttons fill in."""
         decided = f"output.{self.decision.field}" if self.decision and self.decision_buttons else ""
         return [each for each in self.rendered_fields() if each.field.name != decided or each.errors]
-
-
-class ReasonForm(forms.Form):
-    """Reason or comment of an answer."""
-
-    reason = forms.CharField(label=gettext_lazy("Reason or comment"), required=False, max_length=500)
 
 
 class HumanTaskAnswerPage(ObjectPage):
@@ -334,18 +275,15 @@ def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dic
 
 def _resolve_task(request: HttpRequest, attempt: Attempt, answer: AnswerForm) -> str:
     """Resolve the task as the form requests, and return the outcome."""
-    is_document = answer.is_valid()
-    if not (answer.reason.is_valid() and is_document):
+    if not answer.is_valid():
         raise Invalid(
             _("The output must be a JSON object.")
             if answer.mode == AS_JSON
             else _("The form has errors. See its fields.")
         )
     outcome = COMPLETED if "decision" in request.POST else request.POST.get("outcome", "")
-    reason = answer.reason.cleaned_data["reason"].strip()
-    commands.resolve_task(
-        attempt.run_id or "", attempt.pk, outcome, request.user.get_username(), dict(answer.document), reason
-    )
+    by, reason = request.user.get_username(), _parse_reason(request)
+    commands.resolve_task(attempt.run_id or "", attempt.pk, outcome, by, dict(answer.document), reason)
     return outcome
 
 
@@ -376,7 +314,7 @@ def _skip_assignment(request: HttpRequest, task_id: str) -> str:
 
 
 def _add_comment(request: HttpRequest, task_id: str) -> str:
-    commands.add_comment(task_id, request.POST.get("text", ""), request.user.get_username())
+    commands.add_comment(task_id, request.POST.get("reason", ""), request.user.get_username())
     return _("Comment saved.")
 
 
