@@ -1,10 +1,9 @@
 """Comparison of two runs: version, input, tasks, times and results."""
 
-from dataclasses import asdict
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.http import HttpRequest
+from django.urls import get_script_prefix, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -13,10 +12,9 @@ from ...core.errors import NotFound
 from ...core.failure_grouping import informative_line
 from ...definitions.models import WorkflowDefinition
 from ...explanations.cause import failure_reasons
-from ...utils.differences import MISSING, Difference
 from ...utils.formatting import format_duration
-from ...web.badges import machine_time, render_badge
-from ...web.documents import json_file_response, payload_label
+from ...web.badges import render_badge
+from ...web.documents import payload_label
 from ...web.pages import ObjectPage
 from ..models import Run
 from ..queries.comparison import ComparedRow, RunComparison, compare_runs, comparison_candidates, find_run_id
@@ -38,8 +36,7 @@ class ComparePage(ObjectPage):
     shows_granted_rows = True
     route = "runs/<str:run_id>/compare/"
 
-    # The page sends a file in place of a context.
-    def get_context(self, request: HttpRequest, run_id: str) -> HttpResponse | dict[str, Any]:  # type: ignore[override]
+    def get_context(self, request: HttpRequest, run_id: str) -> dict[str, Any]:
         one = _find_run(run_id)
         found = comparison_candidates(one)
         requested = request.GET.get("with", "").strip().replace("\0", "")
@@ -61,46 +58,8 @@ class ComparePage(ObjectPage):
         other = visible(Run.objects.filter(pk=other_id)).first()
         if other is None:
             return context | {"missing": other_id[:64]}
-        comparison = compare_runs(one, other)
-        if request.GET.get("format") == "json":
-            return json_file_response(_comparison_file(comparison), f"{one.pk}-{other.pk}")
-        context["export"] = reverse("admin:compare", args=[one.pk], query={"with": other_id, "format": "json"})
-        return context | _result_context(comparison, only)
-
-
-def _comparison_file(found: RunComparison) -> dict[str, Any]:
-    """Return the comparison as JSON."""
-    return {
-        "one": _run_document(found.one),
-        "other": _run_document(found.other),
-        "tasks": [
-            {
-                "task": row.key,
-                "differs": row.differs,
-                "delta_ms": row.delta_ms,
-                "one": asdict(row.one) if row.one else None,
-                "other": asdict(row.other) if row.other else None,
-            }
-            for row in found.rows
-        ],
-        "is_cut": found.is_cut,
-        "documents": {
-            name: None if differences is None else list(map(_difference_document, differences))
-            for name, differences in found.documents.items()
-        },
-    }
-
-
-def _run_document(run: Run) -> dict[str, Any]:
-    began, ended = machine_time(run.created_at), machine_time(run.ended_at)
-    facts = {"id": run.pk, "definition": run.name, "version": run.version, "status": run.status}
-    return facts | {"started_at": began, "ended_at": ended, "reason": run.reason}
-
-
-def _difference_document(each: Difference) -> dict[str, Any]:
-    """Return one difference. A side without a value is left out."""
-    sides = {"one": each.before, "other": each.after}
-    return {"place": each.path} | {name: value for name, value in sides.items() if value is not MISSING}
+        context["export"] = f"{get_script_prefix()}api/insight/runs/{one.pk}/compare?with={other_id}"
+        return context | _result_context(compare_runs(one, other), only)
 
 
 def _result_context(found: RunComparison, only: bool) -> dict[str, Any]:
