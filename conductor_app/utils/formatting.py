@@ -134,10 +134,6 @@ class TimeRange:
     def length_ms(self) -> int:
         return self.count * self.step
 
-    def shifted(self, by_ms: int) -> "TimeRange":
-        """Return the range that lies earlier by a duration."""
-        return TimeRange(self.name, self.since - by_ms, self.step, self.count)
-
     def place(self, moment: int) -> int | None:
         """Return the number of the bar of a time, or None if it is outside of the range."""
         place = (moment - self.since) // self.step

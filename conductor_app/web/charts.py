@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import zip_longest
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import HttpRequest
 from django.utils.formats import date_format
@@ -25,8 +25,8 @@ from .badges import format_count
 
 LAST_LABEL = 0.86
 """The share of the width from which on a label does not fit on narrow screens. They leave it out."""
-PLOT_HEIGHT, LOW_PLOT_HEIGHT, TOP = 120, 64, 16
-"""Heights of the bars, of the bars of a low chart, and of the space above them, in pixels."""
+PLOT_HEIGHT, TOP = 120, 16
+"""Heights of the bars and of the space above them, in pixels."""
 MARKER_GAP = 9.0
 """Minimum distance between the labels of two markers, in percent of the width."""
 MAX_MARKERS = 12
@@ -63,39 +63,33 @@ class ChartThreshold:
 
 @dataclass(frozen=True, slots=True)
 class TrendChart:
-    """Stacked bars over a range of time. `before`: the values of an earlier range, drawn behind the bars.
+    """Stacked bars over a range of time.
 
     `links`: the address of the rows behind each bar; empty if there is none. `note`: what the reader must know.
     `has_totals`: whether the values of a series may be added up. `format_value`: returns the text of a value.
     """
 
+    height: ClassVar[int] = PLOT_HEIGHT + TOP
     label: str
     time_range: TimeRange
     series: Sequence[ChartSeries]
-    before: ChartSeries | None = None
     markers: Sequence[ChartMarker] = ()
     threshold: ChartThreshold | None = None
     has_totals: bool = True
     links: Sequence[str] = ()
     note: str = ""
-    plot_height: int = PLOT_HEIGHT
     ranges: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
     format_value: Callable[[int], str] = format_count
 
     @property
     def is_empty(self) -> bool:
-        return self.threshold is None and not any(series.total for series in self.columns)
-
-    @property
-    def columns(self) -> list[ChartSeries]:
-        """Return the columns of the table."""
-        return [*self.series, self.before] if self.before else list(self.series)
+        return self.threshold is None and not any(series.total for series in self.series)
 
     @property
     def legend(self) -> list[ChartSeries]:
         """Return the series of the legend: none if the title says what the only one is, and its total is not shown."""
-        columns = self.columns
-        return columns if len(columns) > 1 or self.has_totals or columns[0].label != self.label else []
+        is_named = len(self.series) > 1 or self.has_totals or self.series[0].label != self.label
+        return list(self.series) if is_named else []
 
     @property
     def gutter(self) -> str:
@@ -104,15 +98,11 @@ class TrendChart:
         return "" if length <= 3 else "medium" if length <= 6 else "broad"
 
     @property
-    def height(self) -> int:
-        return self.plot_height + TOP
-
-    @property
     def highest(self) -> int:
         """Return the value at the top of the axis."""
         stacks = [sum(values) for values in zip(*(series.values for series in self.series), strict=True)]
         limit = self.threshold.value if self.threshold else 1
-        return _round_up(max([*stacks, *(self.before.values if self.before else ()), limit, 1]))
+        return _round_up(max([*stacks, limit, 1]))
 
     @property
     def threshold_y(self) -> str:
@@ -150,24 +140,20 @@ class TrendChart:
         width = 100 / count
         for place, (start, link) in enumerate(zip_longest(self.time_range.starts(), self.links[:count], fillvalue="")):
             left, floor, parts = place * width, float(self.height), []
-            if self.before and self.before.values[place]:
-                height = self._height(self.before.values[place])
-                parts.append(_part("before", left + width * 0.06, width * 0.88, self.height - height, height))
-            inset = 0.26 if self.before else 0.12
             for series in self.series:
                 if series.values[place]:
                     height = self._height(series.values[place])
                     floor -= height
-                    parts.append(_part(series.tone, left + width * inset, width * (1 - 2 * inset), floor, height))
+                    parts.append(_part(series.tone, left + width * 0.12, width * 0.76, floor, height))
             yield {
                 "x": _percent(left / 100),
                 "width": _percent(width / 100),
                 "parts": parts,
                 "link": link,
                 "time": format_bar_time(int(start), self.time_range),
-                "values": [self.format_value(series.values[place]) for series in self.columns],
+                "values": [self.format_value(series.values[place]) for series in self.series],
                 "markers": [marker.label for marker in self.markers if self.time_range.place(marker.at) == place],
-                "is_empty": not any(series.values[place] for series in self.columns),
+                "is_empty": not any(series.values[place] for series in self.series),
             }
 
     @property
@@ -191,10 +177,10 @@ class TrendChart:
         return found
 
     def _height(self, value: int) -> float:
-        return max(round(self.plot_height * value / self.highest, 1), 2)
+        return max(round(PLOT_HEIGHT * value / self.highest, 1), 2)
 
     def _y(self, value: int) -> str:
-        return f"{TOP + self.plot_height * (1 - value / self.highest):.1f}"
+        return f"{TOP + PLOT_HEIGHT * (1 - value / self.highest):.1f}"
 
 
 def _label_places(time_range: TimeRange) -> list[int]:

@@ -75,33 +75,36 @@ def test_an_operation_that_waits_for_a_second_person_is_on_the_front_page(operat
     )
 
 
-def test_the_chart_of_a_day_has_its_hours_and_those_of_a_week_before(operator, clock):
+def test_the_chart_of_a_day_has_the_results_of_its_hours(operator, clock):
+    define_task("charge", retryCount=0)
     start_run_of(step("charge"))
-    clock.advance(seconds=7 * 86_400 - 7_200)
-    start_run("order")
+    claim_and_report("charge", "FAILED", reason="no funds")
     clock.advance(seconds=7_200)
+    start_run("order")
+    claim_and_report("charge")
     page = operator.get(PULSE)
 
-    assert "Started 1 a week earlier 1" in page_text(page)
+    assert "Ended runs by result Completed 1 Failed 1 Terminated 0" in page_text(page)
     since = clock.now() - clock.now() % 3_600_000 - 2 * 3_600_000
-    assert f"started_since={since}&amp;started_before={since + 3_600_000}" in html(page)
-    rows = [row["values"] for row in started_chart(page).bars]
-    assert rows[-3] == ["1", "0"] and rows[-1] == ["0", "1"]
+    assert f"ended_since={since}&amp;ended_before={since + 3_600_000}" in html(page)
+    rows = [row["values"] for row in activity_chart(page).bars]
+    assert rows[-3] == ["0", "1", "0"] and rows[-1] == ["1", "0", "0"]
 
 
 @pytest.mark.parametrize(("name", "count"), [("1h", 60), ("7d", 56), ("30d", 30), ("?", 24)])
 def test_the_range_of_the_charts_is_part_of_the_address(operator, clock, name, count, django_assert_max_num_queries):
     start_run_of(step("charge"))
+    claim_and_report("charge")
     with django_assert_max_num_queries(15):
         page = operator.get(PULSE, {"range": name, "rev": "old"})
 
-    assert len(started_chart(page).bars) == count and started_chart(page).series[0].total == 1
+    assert len(activity_chart(page).bars) == count and activity_chart(page).series[0].total == 1
     assert 'href="?range=7d"' in html(page)
 
 
-def started_chart(page) -> TrendChart:
-    [activity] = [tile for column in page.context["columns"] for tile in column if "lines" in tile.context]
-    return activity.context["lines"][0]["chart"]
+def activity_chart(page) -> TrendChart:
+    [activity] = [tile for column in page.context["columns"] for tile in column if "chart" in tile.context]
+    return activity.context["chart"]
 
 
 def test_recently_slow_definitions_come_first(operator, clock):
@@ -116,11 +119,11 @@ def test_recently_slow_definitions_come_first(operator, clock):
 
 
 def test_a_failing_tile_displays_the_request_id_without_affecting_others(operator, clock, monkeypatch, caplog):
-    def broken(now):
+    def broken(*facts):
         raise RuntimeError("the disk burns")
 
     start_run_of(step("ship"))
-    monkeypatch.setattr(overview_tiles, "run_activity", broken)
+    monkeypatch.setattr(overview_tiles, "results_chart", broken)
     monkeypatch.setattr(overview, "count_open_work", broken)
     page = operator.get(PULSE)
     front = operator.get("/admin/")

@@ -116,7 +116,7 @@ def test_runs_are_counted_by_start_and_result(clock):
     start_run("order")
     start_run_of(step("ship"), name="return")
 
-    counts, is_cut = runs_by_result("order", TimeRange.aligned("24h", clock.now()))
+    counts, is_cut = runs_by_result(Run.objects.of_definition("order"), TimeRange.aligned("24h", clock.now()))
 
     assert (counts["completed"][-3], counts["failed"][-3], counts["open"][-1]) == (1, 1, 1)
     assert sum(map(sum, counts.values())) == 3 and not is_cut

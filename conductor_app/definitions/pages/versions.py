@@ -15,23 +15,21 @@ from ...core.document.differences import SemanticChange, semantic_changes
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...explanations.debugger import live_breakpoints_of
 from ...runs.commands import debugging
+from ...runs.models import Run
 from ...runs.pages.debugger import DEBUG_PERMISSION, breakpoints_context, parse_breakpoint_form
 from ...runs.pages.start import PERMISSION
-from ...runs.pages.view_model import bar_height, describe_run, longest_duration
+from ...runs.pages.view_model import bar_height, describe_run, longest_duration, results_chart
 from ...runs.queries.recent import (
-    MAX_COUNTED,
     RecentRun,
     StepCell,
     StepGrid,
     recent_runs_of_workflows,
-    runs_by_result,
     step_grid,
 )
 from ...utils import clock
 from ...utils.differences import diff_hunks
-from ...utils.formatting import TimeRange
 from ...web.badges import format_count, format_status, status_tone
-from ...web.charts import MAX_MARKERS, ChartMarker, ChartSeries, TrendChart, chosen_range, range_links
+from ...web.charts import MAX_MARKERS, ChartMarker
 from ...web.forms import format_json
 from ...web.pages import ObjectPage, require_permission, show_refusal
 from .. import commands
@@ -61,37 +59,11 @@ class DefinitionHistoryPage(ObjectPage):
         return {
             "title": _("History of %(name)s") % {"name": row.name},
             "row": row,
-            "chart": _runs_chart(request, row.name, now),
+            "chart": results_chart(
+                request, Run.objects.of_definition(row.name), {"name": row.name}, markers=version_markers(row.name)
+            ),
             "grid": _grid_context(row, runs, now),
         }
-
-
-def _runs_chart(request: HttpRequest, name: str, now: int) -> TrendChart:
-    chosen = chosen_range(request)
-    time_range = TimeRange.aligned(chosen, now)
-    counts, is_cut = runs_by_result(name, time_range)
-    labels = {
-        "completed": (_("Completed"), "succeeded"),
-        "failed": (_("Failed"), "failed"),
-        "terminated": (_("Terminated"), "stopped"),
-        "open": (_("Open"), "active"),
-    }
-    links = [
-        reverse(
-            "admin:conductor_run_changelist",
-            query={"name": name, "started_since": start, "started_before": start + time_range.step},
-        )
-        for start in time_range.starts()
-    ]
-    return TrendChart(
-        _("Started runs by result"),
-        time_range,
-        [ChartSeries(*labels[result], values) for result, values in counts.items()],
-        markers=version_markers(name),
-        links=links,
-        note=_("Only the newest %(count)s runs were counted.") % {"count": format_count(MAX_COUNTED)} if is_cut else "",
-        ranges=range_links(request, chosen),
-    )
 
 
 def version_markers(name: str) -> list[ChartMarker]:

@@ -31,13 +31,14 @@ from ...failures.pages import render_failure_message
 from ...failures.queries import ListedFailureGroup, most_harmful_groups, runs_by_definition
 from ...human_tasks.waiting_queries import count_overdue
 from ...runs.models import Run
+from ...runs.pages.view_model import results_chart
 from ...tasks.models import QueueHold
 from ...tasks.queries.waiting import QueueState, count_blocked_runs, list_queues
 from ...telemetry import log_context
 from ...utils import clock
-from ...utils.formatting import DAY, HOUR, TimeRange, format_decimal, format_duration
+from ...utils.formatting import DAY, HOUR, format_decimal, format_duration
 from ...web.badges import format_count, format_lower_bound, relative_time, render_badge
-from ...web.charts import LOW_PLOT_HEIGHT, ChartSeries, TrendChart, chosen_range, range_links, sparkline
+from ...web.charts import sparkline
 from ...web.links import failure_group_address, queue_address, run_address
 from ...web.pages import MAX_COUNTED, Page, require_permission, show_refusal
 from ..queries.health import (
@@ -48,7 +49,7 @@ from ..queries.health import (
     is_sweep_late,
     operations_to_approve,
 )
-from ..queries.overview import WEEK, ActivityLine, RunActivity, overdue_runs, run_activity
+from ..queries.overview import overdue_runs
 
 log = logging.getLogger(__name__)
 
@@ -250,14 +251,6 @@ def _is_built_in(queue: str) -> bool:
     return structure_of(_task_type(queue)).is_built_in
 
 
-ACTIVITY_KINDS = {
-    "started": (gettext_lazy("Started"), "started", {}, "started"),
-    "finished": (gettext_lazy("Finished"), "ended", {}, "succeeded"),
-    "failed": (gettext_lazy("Failed"), "ended", {"status": "FAILED"}, "failed"),
-}
-"""The lines of the activity: label, the timestamp of a run that it counts, the filter that lists these runs, color."""
-
-
 class OverviewActivityPage(Page):
     """Fragment of the overview that loads after the page. Each of its tiles may fail without affecting the others."""
 
@@ -272,16 +265,13 @@ class OverviewActivityPage(Page):
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
-        chosen = chosen_range(request)
         return {
             "columns": [
                 [
                     build_tile(
                         _("Activity"),
                         "ops/monitoring/overview/activity.html",
-                        lambda: _activity_context(
-                            run_activity(TimeRange.aligned(chosen, now)), range_links(request, chosen)
-                        ),
+                        lambda: {"chart": results_chart(request, visible(Run.objects.all()), {}, "ended_at")},
                     ),
                 ],
                 [
@@ -307,38 +297,6 @@ def filtered_runs_address(**filters: str) -> str:
 
 def _overdue_run_rows(now: int) -> list[dict[str, Any]]:
     return [{"run": run, "usual": usual, "address": run_address(run.pk)} for run, usual in overdue_runs(now)]
-
-
-def _activity_context(activity: RunActivity, ranges: list[dict[str, Any]]) -> dict[str, Any]:
-    lines = [_activity_line(line, activity) for line in activity.lines]
-    return {"is_silent": activity.is_silent, "lines": lines, "ranges": ranges, "is_cut": activity.is_cut}
-
-
-def _activity_line(line: ActivityLine, activity: RunActivity) -> dict[str, Any]:
-    label, moment, filters, tone = ACTIVITY_KINDS[line.kind]
-    time_range = activity.time_range
-    links = [
-        filtered_runs_address(**_time_filter(moment, begin, begin + time_range.step), **filters)
-        for begin in time_range.starts()
-    ]
-    chart = TrendChart(
-        str(label),
-        time_range,
-        [ChartSeries(str(label), tone, line.now)],
-        before=ChartSeries(_format_shift(activity.shift_ms), "before", line.earlier),
-        links=links,
-        plot_height=LOW_PLOT_HEIGHT,
-    )
-    address = filtered_runs_address(**{f"{moment}_since": str(time_range.since)}, **filters)
-    return {"chart": chart, "address": address}
-
-
-def _format_shift(shift_ms: int) -> str:
-    return _("a week earlier") if shift_ms == WEEK else _("30 days earlier")
-
-
-def _time_filter(moment: str, since: int, before: int) -> dict[str, str]:
-    return {f"{moment}_since": str(since), f"{moment}_before": str(before)}
 
 
 def _slow_definitions_context(now: int) -> dict[str, Any]:

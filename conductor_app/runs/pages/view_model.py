@@ -6,12 +6,13 @@ from math import sqrt
 from typing import Any, NamedTuple
 
 from django.core.paginator import Page
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from ...access.visibility import visible
 from ...core.states import RUN
@@ -24,10 +25,11 @@ from ...tasks.pages.task_panel import TaskPanel, task_panel
 from ...tasks.queries.tasks import find_task
 from ...tasks.queries.waiting import GateVerdict
 from ...utils import clock, process_state
-from ...utils.formatting import format_duration
+from ...utils.formatting import TimeRange, format_duration
 from ...web.badges import (
     WAITING,
     exact_time,
+    format_count,
     format_status,
     mark_names,
     relative_time,
@@ -36,11 +38,12 @@ from ...web.badges import (
     running_time,
     status_tone,
 )
+from ...web.charts import ChartMarker, ChartSeries, TrendChart, chosen_range, range_links
 from ...web.documents import annotate_documents
 from ...web.links import RunPageQuery
 from ..models import Run, Task, with_labels
 from ..queries.history import RunLife, run_lives
-from ..queries.recent import STRIP_LENGTH, RecentRun, annotate_key_inputs, run_key
+from ..queries.recent import MAX_COUNTED, OPEN, STRIP_LENGTH, RecentRun, annotate_key_inputs, run_key, runs_by_result
 
 DOCUMENTS = ("input", "output", "variables")
 MAX_CHILDREN = 50
@@ -293,3 +296,49 @@ def _summarize(runs: Sequence[RecentRun]) -> str:
     failed = sum(status_tone(run.status) == "failed" for run in runs)
     text = ngettext("Last run, %(failed)s failed", "Last %(count)s runs, %(failed)s failed", len(runs))
     return text % {"count": len(runs), "failed": failed}
+
+
+RESULT_SERIES = {
+    "completed": (gettext_lazy("Completed"), "succeeded"),
+    "failed": (gettext_lazy("Failed"), "failed"),
+    "terminated": (gettext_lazy("Terminated"), "stopped"),
+    OPEN: (gettext_lazy("Open"), "active"),
+}
+CHART_LABELS = {"created_at": gettext_lazy("Started runs by result"), "ended_at": gettext_lazy("Ended runs by result")}
+
+
+def results_chart(
+    request: HttpRequest,
+    runs: QuerySet[Run],
+    filters: Mapping[str, str],
+    column: str = "created_at",
+    markers: Sequence[ChartMarker] = (),
+) -> TrendChart:
+    """Return the chart of runs by result in the range of the address. Each bar leads to its runs.
+
+    `column`: the time that is counted. `filters`: the filters of the list that show the same runs.
+    """
+    chosen = chosen_range(request)
+    time_range = TimeRange.aligned(chosen, clock.now())
+    counts, is_cut = runs_by_result(runs, time_range, column)
+    moment = "started" if column == "created_at" else "ended"
+    links = [
+        reverse(
+            "admin:conductor_run_changelist",
+            query={**filters, f"{moment}_since": start, f"{moment}_before": start + time_range.step},
+        )
+        for start in time_range.starts()
+    ]
+    return TrendChart(
+        str(CHART_LABELS[column]),
+        time_range,
+        [
+            ChartSeries(str(label), tone, counts[result])
+            for result, (label, tone) in RESULT_SERIES.items()
+            if result != OPEN or column == "created_at"
+        ],
+        markers=markers,
+        links=links,
+        note=_("Only the newest %(count)s runs were counted.") % {"count": format_count(MAX_COUNTED)} if is_cut else "",
+        ranges=range_links(request, chosen),
+    )

@@ -200,18 +200,18 @@ SEVERITY = ("FAILED", "TIMED_OUT", "CANCELED", "COMPLETED_WITH_ERRORS", "ACTIVE"
 """A cell shows the first of these states that a task of the step has."""
 
 
-def runs_by_result(name: str, time_range: TimeRange) -> tuple[dict[str, list[int]], bool]:
-    """Return the runs started in each bar of a range, by result, and True if only the newest were counted.
+def runs_by_result(
+    runs: QuerySet[Run], time_range: TimeRange, column: str = "created_at"
+) -> tuple[dict[str, list[int]], bool]:
+    """Return the runs whose time in `column` is in each bar of a range, by result; True if only the newest are counted.
 
-    Runs one query, which the index of the definition's runs covers.
+    Runs one query, which an index of the column covers.
     """
-    inside = {"created_at__gte": time_range.since, "created_at__lt": time_range.until}
-    newest = Run.objects.of_definition(name).filter(**inside).order_by("-created_at")
+    newest = runs.filter(**{f"{column}__gte": time_range.since, f"{column}__lt": time_range.until})
+    rows = newest.order_by(f"-{column}").values(column, "status")[:MAX_COUNTED]
     counts = {result: [0] * time_range.count for result in (*dict.fromkeys(RESULTS.values()), OPEN)}
     counted = 0
-    for place, status, count in count_by_bar(
-        newest.values("created_at", "status")[:MAX_COUNTED], time_range, ["status"]
-    ):
+    for place, status, count in count_by_bar(rows, time_range, ["status"]):
         counts[RESULTS.get(status, OPEN)][place] += count
         counted += count
     return counts, counted >= MAX_COUNTED
