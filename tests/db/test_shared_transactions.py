@@ -172,6 +172,25 @@ def test_a_leader_whose_work_fails_leaves_the_others_to_the_next_leader(commits)
     assert commits() == 1
 
 
+@pytest.mark.parametrize("position", [0, 1])
+def test_work_that_asks_to_be_undone_is_undone_alone_and_its_hooks_are_not_called(position):
+    called = []
+
+    def undo() -> None:
+        hold("undone")
+        transaction.on_commit(lambda: called.append("undone"))
+        transaction.set_rollback(True)
+
+    works = [lambda: hold("a"), lambda: hold("b")]
+    works.insert(position, undo)
+    with another_transaction() as waiting:
+        results = [waiting.share(work) for work in works]
+
+    assert [result.exception() for result in results] == [None] * 3
+    assert held() == ["a", "b"]
+    assert not called
+
+
 def test_members_whose_transaction_sqlite_undoes_execute_their_work_again_in_their_own():
     executed = []
 

@@ -249,10 +249,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         queue.join(member, self.settings_dict["OPTIONS"]["timeout"])
         if member.leads:
             self._lead(queue, member)
-        if member.is_undone:
-            with transaction.atomic(self.alias):
-                return work()
         try:
+            if member.is_undone:
+                with transaction.atomic(self.alias):
+                    return work()
             if member.error is not None:
                 raise member.error
         finally:
@@ -269,11 +269,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         try:
             with transaction.atomic(self.alias):
                 leader.execute()
-                self._take_hooks(leader)
-                ends_at = monotonic() + MAX_GROUP_SECONDS
-                while len(members) < MAX_GROUP - 1 and monotonic() < ends_at and (member := queue.take()) is not None:
-                    members.append(member)
-                    self._execute_in_savepoint(member)
+                # Otherwise Django undoes the transaction.
+                if not self.needs_rollback:
+                    self._take_hooks(leader)
+                    self._take_others(queue, members)
                 # The next leader waits for its turn while this one commits.
                 queue.end_group()
                 is_over = True
@@ -288,6 +287,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
             for member in members:
                 member.is_undone = not is_committed
                 member.wake()
+
+    def _take_others(self, queue: WriterQueue, members: list[SharedWork[Any]]) -> None:
+        """Execute the work of those that wait, and append them to the members of the group."""
+        ends_at = monotonic() + MAX_GROUP_SECONDS
+        while len(members) < MAX_GROUP - 1 and monotonic() < ends_at and (member := queue.take()) is not None:
+            members.append(member)
+            self._execute_in_savepoint(member)
 
     def _execute_in_savepoint(self, member: SharedWork[Any]) -> None:
         """Execute the work of one member. An error is its outcome, unless SQLite has undone the whole transaction."""
