@@ -1,7 +1,6 @@
 """Ids, frozen values, chunks of texts, and the vocabulary of clients."""
 
 import re
-from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -54,14 +53,6 @@ def lowest_id_at(moment: int) -> str:
 def stable_fraction(*parts: object) -> float:
     """Return a pseudorandom number in [0, 1) that is the same for the same parts."""
     return int.from_bytes(blake2b("\0".join(map(str, parts)).encode(), digest_size=7).digest(), "big") / 2**56
-
-
-def slug_id(drawn: str) -> str:
-    """Return 32 hexadecimal digits as a Taskcluster slug id, which never begins with a dash."""
-    number = int(drawn, 16) & ~(1 << 127)
-    number = number & ~(0xF << 76) | 0x4 << 76
-    number = number & ~(0x3 << 62) | 0x2 << 62
-    return urlsafe_b64encode(number.to_bytes(16, "big")).decode().rstrip("=")
 
 
 SEPARATORS = ("\n\n", "\n", " ")

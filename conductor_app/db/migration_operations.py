@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.contrib.postgres.operations import (
-    AddConstraintNotValid,
     AddIndexConcurrently,
     RemoveIndexConcurrently,
-    ValidateConstraint,
 )
 from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
@@ -70,33 +68,6 @@ class RemoveIndexWithoutLock(RemoveIndexConcurrently):
             return
         with _unlimited_lock_wait(schema_editor):
             super().database_backwards(app_label, schema_editor, from_state, to_state)
-
-
-class AddCheckNotValid(AddConstraintNotValid):
-    """Add a check without reading the rows under a lock: NOT VALID on PostgreSQL, plainly on SQLite.
-
-    A later migration validates it.
-    """
-
-    def database_forwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
-    ) -> None:
-        """Add the check."""
-        if schema_editor.connection.vendor == "postgresql":
-            super().database_forwards(app_label, schema_editor, from_state, to_state)
-        else:
-            migrations.AddConstraint.database_forwards(self, app_label, schema_editor, from_state, to_state)
-
-
-class ValidateCheck(ValidateConstraint):
-    """Validate a check on PostgreSQL, without blocking writers. On SQLite it is valid already."""
-
-    def database_forwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
-    ) -> None:
-        """Validate the check."""
-        if schema_editor.connection.vendor == "postgresql":
-            super().database_forwards(app_label, schema_editor, from_state, to_state)
 
 
 class SetFillFactor(migrations.operations.base.Operation):

@@ -11,14 +11,14 @@ from django.db.models import Count, Q, QuerySet, Sum, TextField
 from django.db.models.functions import Cast
 
 from ...core import snapshot
-from ...core.errors import NotFound
+from ...core.errors import Conflict, NotFound
 from ...core.masking import redact_text
 from ...core.primitives import JsonValue
 from ...core.snapshot import UNKNOWN, Task
 from ...db.keyset_pages import row_type
 from ...db.statements import read_snapshot
 from ...settings import conf
-from ..models import Attempt, Run, TaskLog
+from ..models import Attempt, HistoryEntry, Run, TaskLog
 from .tasks import (
     RUN_FACTS,
     DefinitionDocuments,
@@ -286,3 +286,36 @@ def _attempt_row(attempt: snapshot.Attempt, task: Task, run: snapshot.Run) -> Ro
 
 def _known_payload(payload: JsonValue) -> Any:
     return {} if payload is UNKNOWN or payload is None else payload
+
+
+MAX_BUNDLED_ATTEMPTS, MAX_BUNDLED_HISTORY = 20_000, 5_000
+REPEATED_FIELDS = ("workflowTask", "taskDefinition")
+"""Fields of each attempt that repeat the definition."""
+
+
+def export_run(run: Run, now: int, by: str, server: str) -> dict[str, Any]:
+    """Return a run with its definition, attempts and history in one document, for a report of a problem.
+
+    It contains what the pages show: masked values are redacted.
+
+    Raises:
+        Conflict: when the run has more than MAX_BUNDLED_ATTEMPTS attempts.
+    """
+    if Attempt.objects.filter(run_id=run.pk).values("pk")[: MAX_BUNDLED_ATTEMPTS + 1].count() > MAX_BUNDLED_ATTEMPTS:
+        raise Conflict(f"Run {run.pk} has more than {MAX_BUNDLED_ATTEMPTS} attempts, the maximum for a bundle.")
+    document = run_document(run)
+    for task in document["tasks"]:
+        for name in REPEATED_FIELDS:
+            task.pop(name, None)
+    entries = HistoryEntry.objects.filter(run_id=run.pk).order_by("-revision")[:MAX_BUNDLED_HISTORY]
+    fields = ("revision", "at", "by", "reason", "effects")
+    return {
+        "bundle": "run",
+        "format": 1,
+        "takenAt": now,
+        "takenBy": by,
+        "server": server,
+        "labels": list(run.labels.order_by("name").values_list("name", flat=True)),
+        "run": document,
+        "history": [{name: getattr(entry, name) for name in fields} for entry in entries],
+    }

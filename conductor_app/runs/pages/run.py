@@ -40,8 +40,8 @@ from ...web.pages import (
     show_refusal,
     tabs_context,
 )
+from ..documents.workflows import export_run
 from ..models import Run
-from ..queries.bundle import export_run
 from ..queries.history import RunAtRevision
 from ..queries.retention import explain_missing_run
 from ..timeline.diagram_marks import iteration_filters, marks_of_run, marks_of_tree
