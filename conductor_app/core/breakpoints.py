@@ -156,13 +156,7 @@ def _evaluate_condition(text: str, ctx: DecisionContext) -> ScriptResult:
 
 def build_stop(found: Breakpoint, result: ScriptResult, task: Task, now: int) -> dict[str, Any]:
     """Return the stop of a task at a breakpoint, as the document of its run stores it."""
-    stop = {
-        "task": str(task.key),
-        "place": found.place,
-        "by": found.by,
-        "since": now,
-        "until": now + found.lasts_ms,
-    }
+    stop = {"task": str(task.key), "place": found.place, "by": found.by, "since": now, "until": now + found.lasts_ms}
     return stop | ({"error": result.error[:500]} if result.error else {})
 
 

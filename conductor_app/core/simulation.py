@@ -18,15 +18,7 @@ from .data_requests import DataRequest
 from .decide import Decision, DecisionLoop, Report, apply_command, no_command
 from .decision_context import Command
 from .definition import StepSpot, structure_of_step, walk
-from .effects import (
-    Effect,
-    SendMessage,
-    SnapshotBuilder,
-    StartRun,
-    TransitionAttempt,
-    apply_effects,
-    task_key_of,
-)
+from .effects import Effect, SendMessage, SnapshotBuilder, StartRun, TransitionAttempt, apply_effects, task_key_of
 from .errors import AlreadyResolved, Invalid, PayloadOverLimit
 from .primitives import JsonValue, fast_replace
 from .snapshot import NEVER, Attempt, Run, Task

@@ -14,13 +14,7 @@ from ..core.document.reading import extract_definitions, read_definition
 from ..core.errors import Conflict, Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
 from ..db.fields import strip_nul
 from ..utils import clock, process_state
-from .models import (
-    DefinitionDraft,
-    SaveRequirement,
-    SimulationCase,
-    TaskDefinition,
-    WorkflowDefinition,
-)
+from .models import DefinitionDraft, SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition
 from .store import record_definition_change
 from .validation import validate_task, validate_workflow
 

@@ -143,9 +143,7 @@ class DurationBaseline(models.Model):
     measured_at = MomentField()
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(name="one_usual_duration_per_step", fields=["name", "version", "ref"]),
-        ]
+        constraints = [models.UniqueConstraint(name="one_usual_duration_per_step", fields=["name", "version", "ref"])]
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version} {self.ref}".rstrip()

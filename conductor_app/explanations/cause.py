@@ -11,9 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ..access.visibility import visible
-from ..core.breakpoints import (
-    stops_of,
-)
+from ..core.breakpoints import stops_of
 from ..core.failure_grouping import informative_line
 from ..core.states import COMPLETED, FAILED, PAUSED, RUNNING, TERMINATED, TIMED_OUT
 from ..definitions.store import attempts_allowed, parsed_definition
@@ -23,12 +21,7 @@ from ..runs.queries.recent import last_transition
 from ..tasks.gates import BREAKPOINT, GateFacts, stop_facts
 from ..tasks.queries.gate_sentences import GATE_TEXTS
 from ..tasks.queries.wait_reasons import interest_sort_key, persons_of, wait_reason
-from ..tasks.queries.waiting import (
-    GateVerdict,
-    load_wait_facts,
-    verdicts_of,
-    verdicts_on,
-)
+from ..tasks.queries.waiting import GateVerdict, load_wait_facts, verdicts_of, verdicts_on
 from ..utils import clock
 from ..utils.formatting import format_duration, format_elapsed, format_timestamp
 

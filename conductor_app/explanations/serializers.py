@@ -238,9 +238,7 @@ def difference_document(difference: Difference) -> Document:
 
 TASK_OF_RUN = NamedTable("TaskOfWorkflow", *fields_of_type(read_text, "workflowId", "taskReferenceName"))
 GATE_HOLDER = NamedTable(
-    "GateHolder",
-    *fields_of_type(read_text, "workflowId", "taskId", "workerId"),
-    FieldSpec("since", OrNull(LONG)),
+    "GateHolder", *fields_of_type(read_text, "workflowId", "taskId", "workerId"), FieldSpec("since", OrNull(LONG))
 )
 GATE = NamedTable(
     "Gate",
@@ -288,10 +286,7 @@ PLAN = NamedTable(
     FieldSpec("isIncomplete", read_boolean),
     FieldSpec("workflows", ListOf(ObjectOf(PLANNED_WORKFLOW))),
 )
-DIFFERENCE: FieldTable = (
-    *fields_of_type(read_text, "path", "kind"),
-    *fields_of_type(read_any, "before", "after"),
-)
+DIFFERENCE: FieldTable = (*fields_of_type(read_text, "path", "kind"), *fields_of_type(read_any, "before", "after"))
 COMPARED_TASK: FieldTable = (
     *fields_of_type(read_text, "status", "workerId", "taskId"),
     FieldSpec("attempts", IntegerOf()),

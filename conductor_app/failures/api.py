@@ -44,9 +44,7 @@ FAILURE_GROUP_FIELDS: FieldTable = (
 LAST_DAY = NamedTable("FailuresOfLastDay", *fields_of_type(LONG, "failures", "affectedRuns", "lostRuns"))
 FAILURE_GROUP = NamedTable("FailureGroup", *FAILURE_GROUP_FIELDS, FieldSpec("lastDay", ObjectOf(LAST_DAY)))
 FAILURE_GROUPS = NamedTable(
-    "FailureGroups",
-    FieldSpec("isIncomplete", read_boolean),
-    FieldSpec("groups", ListOf(ObjectOf(FAILURE_GROUP))),
+    "FailureGroups", FieldSpec("isIncomplete", read_boolean), FieldSpec("groups", ListOf(ObjectOf(FAILURE_GROUP)))
 )
 FAILURE_SHARE: FieldTable = (
     FieldSpec("value", read_text),
@@ -55,9 +53,7 @@ FAILURE_SHARE: FieldTable = (
 )
 COUNTS = NamedTable("FailureCounts", *fields_of_type(LONG, "since", "stepMs"), FieldSpec("values", ListOf(LONG)))
 FAILURE_SAMPLE = NamedTable(
-    "FailureSample",
-    FieldSpec("at", LONG),
-    *fields_of_type(read_text, "message", "workflowId", "taskId", "workerId"),
+    "FailureSample", FieldSpec("at", LONG), *fields_of_type(read_text, "message", "workflowId", "taskId", "workerId")
 )
 FAILURE_DETAIL = NamedTable(
     "FailureGroupDetail",

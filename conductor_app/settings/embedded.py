@@ -4,14 +4,7 @@ from platformdirs import user_state_dir
 
 from . import environment, services, table
 from .base import *  # noqa: F403
-from .base import (
-    IS_INSTALLED,
-    ON_LOOPBACK,
-    PAYLOAD_STORAGE,
-    PORT,
-    RESOURCES_DIR,
-    STORAGES,
-)
+from .base import IS_INSTALLED, ON_LOOPBACK, PAYLOAD_STORAGE, PORT, RESOURCES_DIR, STORAGES
 
 # A new environment replaces an installed package, but not the data: they are in the user's folder for states.
 DEFAULT_VAR_DIR = user_state_dir("conductor-app", appauthor=False) if IS_INSTALLED else str(RESOURCES_DIR / "var")
@@ -48,12 +41,7 @@ CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = table.read(
 
 vars().update(services.https(table.read("HTTPS", default=False)))
 
-DATABASES = {
-    "default": services.sqlite(
-        VAR_DIR / DATABASE,
-        synchronous=table.read("SQLITE_SYNCHRONOUS"),
-    )
-}
+DATABASES = {"default": services.sqlite(VAR_DIR / DATABASE, synchronous=table.read("SQLITE_SYNCHRONOUS"))}
 STORAGES["payloads"] = services.payload_storage("PAYLOAD_STORAGE", PAYLOAD_STORAGE or str(VAR_DIR / "payloads"))
 CONDUCTOR_PAYLOAD_STORAGE = "payloads"
 

@@ -243,11 +243,7 @@ class OperatorsSite(AdminSite):
         available |= {page.name: page.sidebar_entry() for page in PAGES if page.is_open_to(request)}
         if available.keys() - UNRESTRICTED_PAGES:
             available["index"] = {"object_name": "index", "admin_url": reverse("admin:index"), "is_exact": True}
-        return build_sections(
-            available,
-            request.path,
-            is_taskcluster_used(),
-        )
+        return build_sections(available, request.path, is_taskcluster_used())
 
     def page_name(self, opts: Any) -> str:
         """Return the title of a model's list."""

@@ -60,11 +60,7 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
     "operate": (
         SidebarEntry("index", _("Overview"), "overview"),
         SidebarEntry(
-            Run,
-            _("Runs"),
-            "runs",
-            (SidebarEntry("bulk", _("Bulk operations"), "do-retry"),),
-            below=("runs/", "views/"),
+            Run, _("Runs"), "runs", (SidebarEntry("bulk", _("Bulk operations"), "do-retry"),), below=("runs/", "views/")
         ),
         SidebarEntry("failures", _("Failures"), "failures"),
         SidebarEntry(
@@ -80,10 +76,7 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
         ),
         SidebarEntry(TaskDefinition, _("Task definitions"), "tasks"),
         SidebarEntry(
-            Schedule,
-            _("Schedules"),
-            "schedules",
-            (SidebarEntry(ScheduleExecution, _("Scheduled starts"), "starts"),),
+            Schedule, _("Schedules"), "schedules", (SidebarEntry(ScheduleExecution, _("Scheduled starts"), "starts"),)
         ),
         SidebarEntry("events", _("Events"), "events", below=("conductor/eventhandler/", "webhooks/", "event-sources/")),
     ),
@@ -98,10 +91,7 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
         SidebarEntry("queues", _("Queues"), "queues", below=("queue/", "why-waiting/")),
         SidebarEntry("workers", _("Workers"), "workers"),
     ),
-    "taskcluster": (
-        SidebarEntry(TaskGroup, _("Task groups"), "columns"),
-        *TASKCLUSTER_ACCESS,
-    ),
+    "taskcluster": (SidebarEntry(TaskGroup, _("Task groups"), "columns"), *TASKCLUSTER_ACCESS),
     "system": (
         SidebarEntry("system", _("System"), "server"),
         SidebarEntry("alert_targets", _("Alert targets"), "bell"),

@@ -95,12 +95,7 @@ def _format_units(spent: int, large: int, large_name: str, small: int, small_nam
 
 
 HOUR_RANGE, DAY_RANGE, WEEK_RANGE, MONTH_RANGE = "1h", "24h", "7d", "30d"
-LENGTHS = {
-    HOUR_RANGE: (60, MINUTE),
-    DAY_RANGE: (24, HOUR),
-    WEEK_RANGE: (56, 3 * HOUR),
-    MONTH_RANGE: (30, DAY),
-}
+LENGTHS = {HOUR_RANGE: (60, MINUTE), DAY_RANGE: (24, HOUR), WEEK_RANGE: (56, 3 * HOUR), MONTH_RANGE: (30, DAY)}
 """Number and length of the bars of each range."""
 LABELS = {
     HOUR_RANGE: gettext_lazy("1 h"),

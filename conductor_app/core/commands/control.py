@@ -6,15 +6,7 @@ from typing import Any
 
 from ..decide import Report, apply_report
 from ..decision_context import Command, DecisionContext, WithoutRules
-from ..effects import (
-    Effect,
-    ResolveTask,
-    SetVariables,
-    TransitionRun,
-    UpdateRun,
-    UpdateTask,
-    apply_effects,
-)
+from ..effects import Effect, ResolveTask, SetVariables, TransitionRun, UpdateRun, UpdateTask, apply_effects
 from ..errors import Invalid, NotAllowedInState, shorten_reason
 from ..masking import masked_names, restore_named
 from ..primitives import JsonValue, fast_replace

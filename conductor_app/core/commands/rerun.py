@@ -116,15 +116,7 @@ class Rerun:
 def _task_identity(task: Task) -> Identity:
     """Return the ids by which clients know the task and its newest attempt."""
     attempt = task.attempt
-    return Identity(
-        task.id,
-        task.seq,
-        attempt.id,
-        attempt.seq,
-        attempt.number,
-        attempt.previous_id,
-        task.all_workers,
-    )
+    return Identity(task.id, task.seq, attempt.id, attempt.seq, attempt.number, attempt.previous_id, task.all_workers)
 
 
 def _identity_of_attempt(run: Run, task: Task, named: EarlierAttempt) -> Identity:

@@ -57,8 +57,7 @@ def evaluate_in_process(source: str, inputs: Any) -> Any:
 
 
 _IF = re.compile(
-    r"\s*if\s*\((.*)\)\s*\{\s*(true|false)\s*;?\s*\}\s*else\s*\{\s*(true|false)\s*;?\s*\}\s*;?\s*",
-    re.DOTALL | re.ASCII,
+    r"\s*if\s*\((.*)\)\s*\{\s*(true|false)\s*;?\s*\}\s*else\s*\{\s*(true|false)\s*;?\s*\}\s*;?\s*", re.DOTALL | re.ASCII
 )
 _END = re.compile(r"\s*;\s*\Z", re.ASCII)
 # With such a call, the inputs have the methods of Java's maps and lists (sandbox.js).

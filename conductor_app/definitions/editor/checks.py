@@ -261,10 +261,7 @@ def complete_task() -> dict[str, Any]:
         "fields": {"workflow": _field_names("taskDefinition")},
         "refs": [],
         "types": {},
-    } | {
-        "outputs": {},
-        "workflow": {},
-    }
+    } | {"outputs": {}, "workflow": {}}
 
 
 def complete_handler() -> dict[str, Any]:

@@ -132,10 +132,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         ),
     ),
     CatalogEntry(
-        ForkJoin.type,
-        gettext_lazy("Fork"),
-        gettext_lazy("Run branches in parallel and join them"),
-        _fork_sample,
+        ForkJoin.type, gettext_lazy("Fork"), gettext_lazy("Run branches in parallel and join them"), _fork_sample
     ),
     CatalogEntry(
         DoWhile.type,
@@ -322,10 +319,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         ),
     ),
     CatalogEntry(
-        Noop.type,
-        gettext_lazy("No operation"),
-        gettext_lazy("Does nothing; marks a place"),
-        _one(Noop.type, "noop"),
+        Noop.type, gettext_lazy("No operation"), gettext_lazy("Does nothing; marks a place"), _one(Noop.type, "noop")
     ),
 )
 OTHER_MEMBERS: Mapping[str, tuple[StepMember, ...]] = {

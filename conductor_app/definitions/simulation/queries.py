@@ -19,11 +19,7 @@ from ..validation import MAX_EXAMPLE_SIZE, newest_run_ids
 LIMIT = 400
 MAX_DEPTH = 3
 MAX_SUB_WORKFLOWS = 12
-STATUS_WORDS = {
-    "SCHEDULED": "ACTIVE",
-    "IN_PROGRESS": "ACTIVE",
-    "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD",
-}
+STATUS_WORDS = {"SCHEDULED": "ACTIVE", "IN_PROGRESS": "ACTIVE", "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD"}
 CONTAINER_TYPES = types_where("waits_for_tasks") | {SubWorkflow.type}
 """Step types that are open only because other tasks are."""
 MAX_SHOWN = 300

@@ -133,10 +133,7 @@ def _save(plan: SourcePlan, item: SourceItem) -> None:
     if item.action not in SAVING or item.wanted is None:
         return
     item.kind.save(
-        item.wanted,
-        plan.context,
-        replaces=item.action is Action.UPDATE,
-        new_version=item.action is Action.NEW_VERSION,
+        item.wanted, plan.context, replaces=item.action is Action.UPDATE, new_version=item.action is Action.NEW_VERSION
     )
     if item.is_new and item.kind.target_type:
         grant_to_current_actor([(item.kind.target_type, item.name)])

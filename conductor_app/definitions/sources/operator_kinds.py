@@ -17,12 +17,7 @@ from ...core.alerts import BUDGET
 from ...core.document.fields import normalize_task
 from ...core.document.json_positions import KIND_NAMES, recognize_kind
 from ...core.errors import Forbidden, Invalid
-from ...core.validation.checks import (
-    LIMIT_FIELDS,
-    read_alert,
-    read_queue_limit,
-    read_role,
-)
+from ...core.validation.checks import LIMIT_FIELDS, read_alert, read_queue_limit, read_role
 from .. import commands as definition_commands
 from ..models import AppliedDefinition, TaskDefinition
 from .kinds import (

@@ -126,9 +126,7 @@ def wire_runs(runs: "QuerySet[Run]", with_tasks: bool = True) -> list[dict[str, 
         tasks = _wire_tasks(rows) if with_tasks else {}
     return [
         workflow_fields(
-            _raw_payloads(row),
-            tasks.get(row.id, []),
-            definition_documents(row.resolved_definition_id).workflow.json,
+            _raw_payloads(row), tasks.get(row.id, []), definition_documents(row.resolved_definition_id).workflow.json
         )
         for row in rows
     ]

@@ -148,9 +148,4 @@ def parse_jq(order, inputs):
     return parse_all(order, inputs, error_of)
 
 
-LANGUAGES = {
-    "javascript": run_javascript,
-    "javascript-syntax": parse_javascript,
-    "jq": run_jq,
-    "jq-syntax": parse_jq,
-}
+LANGUAGES = {"javascript": run_javascript, "javascript-syntax": parse_javascript, "jq": run_jq, "jq-syntax": parse_jq}

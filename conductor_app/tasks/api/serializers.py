@@ -140,9 +140,7 @@ def claimed_task_documents(attempts: Iterable[ClaimedAttempt]) -> list[dict[str,
 
 
 POLL_DATA = NamedTable(
-    "PollData",
-    *fields_of_type(read_text, "queueName", "domain", "workerId"),
-    FieldSpec("lastPollTime", IntegerOf(64)),
+    "PollData", *fields_of_type(read_text, "queueName", "domain", "workerId"), FieldSpec("lastPollTime", IntegerOf(64))
 )
 SENT_LOG = NamedTable("TaskExecLog", *LOG, FieldSpec("taskId", read_text))
 INPUT_ORIGIN = NamedTable(

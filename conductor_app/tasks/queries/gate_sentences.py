@@ -83,20 +83,14 @@ GATE_TEXTS: dict[str, GateText] = {
         lambda f: _("workflow limit reached"),
     ),
     "breakpoint": GateText(
-        _stop_sentence,
-        gettext_lazy("The task is not stopped at a breakpoint."),
-        lambda f: _("at a breakpoint"),
+        _stop_sentence, gettext_lazy("The task is not stopped at a breakpoint."), lambda f: _("at a breakpoint")
     ),
     "budget": GateText(
         lambda f: f.budget.sentence if f.budget else "",
         gettext_lazy("The task does not wait for a budget."),
         lambda f: f.budget.brief if f.budget else "",
     ),
-    "queue": GateText(
-        _queue_pause_sentence,
-        gettext_lazy("The queue is not paused."),
-        lambda f: _("queue paused"),
-    ),
+    "queue": GateText(_queue_pause_sentence, gettext_lazy("The queue is not paused."), lambda f: _("queue paused")),
     "due": GateText(
         lambda f: _("The task is delayed for another %(span)s.") % {"span": _seconds(f.visible_at - f.now)},
         gettext_lazy("The task is due."),

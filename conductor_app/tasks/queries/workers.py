@@ -203,12 +203,7 @@ def _summarize_workers(
     queues, held, holds = _queues_by_worker(names), _leased_by_worker(names), WorkerHold.objects.in_bulk(names)
     return [
         WorkerSummary(
-            name,
-            at,
-            tuple(queues[name]),
-            *held.get(name, (0, None, None)),
-            *worked.get(name, IDLE),
-            holds.get(name),
+            name, at, tuple(queues[name]), *held.get(name, (0, None, None)), *worked.get(name, IDLE), holds.get(name)
         )
         for name, at in latest
     ]

@@ -32,10 +32,7 @@ def read_tag_value(value: JsonValue, position: DocumentPosition) -> str:
 
 
 TAG = NamedTable(
-    "Tag",
-    FieldSpec("key", read_text),
-    FieldSpec("value", read_tag_value, ""),
-    FieldSpec("type", read_text, "METADATA"),
+    "Tag", FieldSpec("key", read_text), FieldSpec("value", read_tag_value, ""), FieldSpec("type", read_text, "METADATA")
 )
 MAX_TAGS = 1_000
 
