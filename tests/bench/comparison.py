@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from .conductor_oss import ARTIFACT, CONDUCTOR_OSS, start_conductor_oss
 from .database import SETTINGS, measure_limit
-from .measurements import TARGETS, WORKLOADS, Options, Workload, register
+from .measurements import CHAIN, TARGETS, WORKLOADS, Options, Workload, register
 from .other_engines import ENGINES, Engine, measure_engine, prepare_environment
 from .report import render
 from .samples import Sample
@@ -151,13 +151,13 @@ def start_servers(stack: ExitStack, comparison: Comparison, folder: Path) -> lis
         register(servers[0], comparison.workloads)
         return servers
     counts = comparison.web_workers
-    sources = {(THIS if len(counts) == 1 else f"{count} web processes"): (Source(), count) for count in counts}
+    sources = {(THIS if len(counts) == 1 else f"web processes: {count}"): (Source(), count) for count in counts}
     if comparison.base:
         sources[BASE] = Source.named(comparison.base, folder / "base"), counts[0]
     servers = []
     for profile in comparison.profiles:
         for name, (source, count) in sources.items():
-            place = folder / f"{profile} {name}".replace(" ", "-")
+            place = folder / f"{profile} {name}".replace(" ", "-").replace(":", "")
             place.mkdir()
             announce(f"Starting {name}, {profile}")
             logged = replace(source, log=place / "server.log")
@@ -178,13 +178,11 @@ def start_servers(stack: ExitStack, comparison: Comparison, folder: Path) -> lis
 def warm_up(server: Server, comparison: Comparison) -> None:
     """Put load on a server until it has reached its speed, with each of the workloads that are a plain load."""
     seconds = comparison.warm_up if server.name == CONDUCTOR_OSS else comparison.warm_up / 6
-    workloads = [
-        each for each in comparison.workloads_of(server) if each.definitions and "max_runs" not in each.changes
-    ]
-    workloads = [each for each in workloads if each.name not in {"sdk", "dispatch"}] or workloads[:1]
+    plain = [each for each in comparison.workloads_of(server) if each.is_plain_load] or [CHAIN]
+    register(server, plain)
     announce(f"Warming up {server.name}, {server.profile}, for {seconds:.0f} s")
-    options = replace(comparison.options, seconds=seconds / max(len(workloads), 1))
-    for workload in workloads:
+    options = replace(comparison.options, seconds=seconds / len(plain))
+    for workload in plain:
         measure_if_possible(comparison, workload, server, options)
 
 

@@ -1,10 +1,10 @@
 """PostgreSQL servers of benchmarks: one for each measured server, so that its cost can be told apart."""
 
-import multiprocessing
 import os
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,15 +28,20 @@ SETTINGS = {
 """All databases have these settings. Commits are durable (fsync and synchronous_commit are on)."""
 COUNTERS = {
     "statements": "SELECT sum(calls) FROM pg_stat_statements",
-    "commits": "SELECT sum(xact_commit) FROM pg_stat_database",
     "fsyncs": "SELECT sum(fsyncs) FROM pg_stat_io WHERE object = 'wal'",
-    "inserted": "SELECT sum(n_tup_ins) FROM pg_stat_user_tables",
-    "updated": "SELECT sum(n_tup_upd) FROM pg_stat_user_tables",
-    "updated_hot": "SELECT sum(n_tup_hot_upd) FROM pg_stat_user_tables",
-    "deleted": "SELECT sum(n_tup_del) FROM pg_stat_user_tables",
 }
 """Counters of the whole database. Statements are counted without transaction control."""
-INDEX_RECORDS = ("INSERT_LEAF", "INSERT_UPPER", "INSERT_POST", "SPLIT_L", "SPLIT_R")
+WAL_RECORDS = {
+    "commits": ("Transaction/COMMIT",),
+    "inserted": ("Heap/INSERT", "Heap/INSERT+INIT"),
+    "updated": ("Heap/UPDATE", "Heap/UPDATE+INIT", "Heap/HOT_UPDATE"),
+    "updated_hot": ("Heap/HOT_UPDATE",),
+    "deleted": ("Heap/DELETE",),
+    "index_entries": tuple(
+        f"Btree/{name}" for name in ("INSERT_LEAF", "INSERT_UPPER", "INSERT_POST", "SPLIT_L", "SPLIT_R")
+    ),
+}
+"""Types of records of the write-ahead log by what they count. Rows include those of long values (TOAST)."""
 Counts = dict[str, float]
 
 
@@ -78,12 +83,11 @@ class Database:
             position, now,
         )  # fmt: skip
         images = float(sum(size for *_, size in rows))
-        return {name: counts[name] - earlier[name] for name in counts} | {
-            "wal_bytes": images + float(sum(size for _, _, size, _ in rows)),
-            "page_image_bytes": images,
-            "index_entries": float(
-                sum(n for name, n, *_ in rows if name in {f"Btree/{each}" for each in INDEX_RECORDS})
-            ),
+        found = {name: counts[name] - earlier[name] for name in counts}
+        found |= {"wal_bytes": images + float(sum(size for _, _, size, _ in rows)), "page_image_bytes": images}
+        return found | {
+            name: float(sum(count for record, count, *_ in rows if record in records))
+            for name, records in WAL_RECORDS.items()
         }
 
 
@@ -137,9 +141,8 @@ def measure_limit(database: Database) -> float:
             for number in range(PROCESSES * STEPS):
                 copy.write_row((str(uuid.uuid4()), f"q{number % PROCESSES}", "PENDING", number))
         connection.execute("ANALYZE bench_attempt")
-    with multiprocessing.get_context("fork").Pool(PROCESSES) as pool:
-        rates = pool.starmap(_claim_and_complete, [(database.url, f"q{number}") for number in range(PROCESSES)])
-    return sum(rates)
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        return sum(pool.map(_claim_and_complete, [database.url] * PROCESSES, [f"q{n}" for n in range(PROCESSES)]))
 
 
 def _claim_and_complete(url: str, queue: str) -> float:

@@ -61,6 +61,8 @@ class Outcome:
     late_tasks: int = 0
     """Tasks that were claimed before the end of the load, and reported after it."""
     runs: int = 0
+    open_runs: int = 0
+    """Runs that had not ended when the load gave up."""
     seconds: float = 0.0
     client_cpu: float = 0.0
     is_complete: bool = True
@@ -162,8 +164,10 @@ class Clients:
                 checked = now
                 reply = yield running
                 outcome.seconds = time.perf_counter() - self.began
-                if self._is_success(reply, "running") and not orjson.loads(reply.body):
-                    break
+                if self._is_success(reply, "running"):
+                    outcome.open_runs = len(orjson.loads(reply.body))
+                    if not outcome.open_runs:
+                        break
         self.has_ended = True
 
     def _is_success(self, reply: Reply, request: str) -> bool:

@@ -62,6 +62,11 @@ class Workload:
     """Changes of the load."""
     measure: "Callable[[Workload, Server, Options], list[Sample]]" = lambda *args: measure_load(*args)
 
+    @property
+    def is_plain_load(self) -> bool:
+        """Return whether it starts runs for the time of the option, and nothing else."""
+        return self.measure is Workload.measure and "max_runs" not in self.changes
+
     def load(self, server: Server, options: Options, **changes: Any) -> Load:
         values = {
             "url": server.url,
@@ -117,8 +122,6 @@ def measure_sdk(workload: Workload, server: Server, options: Options) -> list[Sa
         load = workload.load(server, options, connections=0, max_runs=runs)
         before = cpu_seconds(process.pid)
         sample = _measure(workload.name, server, load)
-        sample.tasks *= workload.tasks_a_run
-        sample.rate *= workload.tasks_a_run
         sample.client_cpu += cpu_seconds(process.pid) - before
         return [sample]
     finally:
@@ -138,8 +141,9 @@ def measure_dispatch(workload: Workload, server: Server, options: Options) -> li
             server.url, server.token, "bench_single", workload.types[0], idle, is_shared, samples, options.seconds
         )
         began, cpu = time.monotonic(), server.cpu_seconds()
-        latency = summarize(run_in_process("dispatch", dispatch))
-        rate = 1000 / latency[0] if latency[0] else 0.0
+        latencies = run_in_process("dispatch", dispatch)
+        latency = summarize(latencies) if latencies else []
+        rate = 1000 / latency[0] if latency else 0.0
         used = {part: seconds - cpu[part] for part, seconds in server.cpu_seconds().items()}
         seconds = time.monotonic() - began
         found.append(
@@ -166,7 +170,11 @@ def _measure(name: str, server: Server, load: Load) -> Sample:
     if not outcome.is_complete:
         terminate_runs(server, load.definition)
     _check(server, load, outcome)
-    return _complete(sample, name, outcome, outcome.tasks if load.connections else outcome.runs)
+    if load.connections:
+        tasks = outcome.tasks
+    else:
+        tasks = (outcome.runs - outcome.open_runs) * load.tasks_a_run if load.waits_for_end else outcome.runs
+    return _complete(sample, name, outcome, tasks)
 
 
 def _complete(sample: Sample, name: str, outcome: Outcome, tasks: int) -> Sample:
@@ -284,8 +292,8 @@ WORKLOADS = [
     Workload("choices", "INLINE, SWITCH, DO_WHILE × 10", [workloads.choices(10)], ["bench_case"], 10, open_runs=20),
     Workload("nested", "sub-workflows, two levels", workloads.nested_twice(), ["bench_innermost"]),
     Workload("payload", "100 KB in and out", [PAYLOAD], ["bench_payload_step"], 1, TEXT, TEXT, open_runs=30),
-    Workload("dispatch", "", [SINGLE], ["bench_single_step"], measure=measure_dispatch),
     Workload("standalone", "claimWork, reportCompleted", [], [], measure=measure_standalone),
+    Workload("dispatch", "", [SINGLE], ["bench_single_step"], measure=measure_dispatch),
 ]  # fmt: skip
 TARGETS = ("chain", "chain_polled", "sdk", "starts", "sqlite_starts", "sqlite_chain")
 """The workloads of the summary."""

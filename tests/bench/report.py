@@ -126,7 +126,8 @@ class Report:
         for name in self.names():
             for server in self.servers:
                 if measured := self.samples[name, server]:
-                    spans = [span(measured, lambda each, place=place: each.latency_ms[place], 1) for place in range(3)]
+                    timed = [each for each in measured if each.latency_ms]
+                    spans = [span(timed, lambda each, place=place: each.latency_ms[place], 1) for place in range(3)]
                     share = span(measured, lambda each: 100 * each.server_cpu / each.seconds, 0)
                     failed = sum(sum(each.errors.values()) for each in measured)
                     errors = ", ".join(sorted({error for each in measured for error in each.errors}))
@@ -228,6 +229,7 @@ class Report:
                 Span([1000 * each[name] / each["steps"] for each in results]).format(2)
                 for name in ("cpu", "database_cpu")
             )
+            database = database if any(each["database_cpu"] for each in results) else "part of the engine"
             rows.append([label, Span([each["rate"] for each in results]).format(), cpu, database])
         return table(["chain of 5", "steps/s", "CPU s per 1,000 steps: engine", "database or broker"], rows)
 

@@ -4,7 +4,7 @@ import pytest
 
 from .comparison import BASE, CONDUCTOR_OSS, THIS
 from .connections import join_chunks
-from .database import COUNTERS
+from .database import COUNTERS, WAL_RECORDS
 from .report import render, write_page
 from .samples import Sample, Span, format_ratio, percentile
 
@@ -17,7 +17,7 @@ FACTS = {
 
 def sample(server: str, number: int, rate: float, workload: str = "chain", **values) -> Sample:
     cpu = {"web": 2.0, "Redis": 0.5, "PostgreSQL": 1.0}
-    counts = dict.fromkeys((*COUNTERS, "wal_bytes", "page_image_bytes", "index_entries"), 1000.0)
+    counts = dict.fromkeys((*COUNTERS, *WAL_RECORDS, "wal_bytes", "page_image_bytes"), 1000.0)
     return Sample(
         workload, server, number, rate, 1000, 10.0, cpu=cpu, peak_mb={"server": 300.0, "database": 100.0},
         latency_ms=[4.0, 9.0, 12.0], counts=counts, **values,
