@@ -83,7 +83,7 @@ def read_options() -> Comparison:
         SystemExit: an option is invalid.
     """
     get = os.environ.get
-    profile = EMBEDDED if get("DB") == "sqlite" else CLUSTER
+    profile = EMBEDDED if get("DB") == "sqlite" and not get("URL") else CLUSTER
     by_name = {each.name: replace(each, profile=each.profile or profile) for each in WORKLOADS}
     words = _read_list("ONLY", [*by_name, *GROUPS]) or list(by_name)
     selected = dict.fromkeys(name for word in words for name in GROUPS.get(word, (word,)))
@@ -147,7 +147,7 @@ def describe_machine() -> str:
 def start_servers(stack: ExitStack, comparison: Comparison, folder: Path) -> list[Server]:
     """Start this server and, if they are selected and available, its base and conductor-oss."""
     if comparison.url:
-        servers = [Server(THIS, comparison.url, os.environ.get("TOKEN", ""), profile=comparison.profiles[0])]
+        servers = [Server(THIS, comparison.url, os.environ.get("TOKEN", ""))]
         register(servers[0], comparison.workloads)
         return servers
     counts = comparison.web_workers

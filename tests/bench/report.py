@@ -20,6 +20,17 @@ Samples = dict[tuple[str, str], list[Sample]]
 Figure = Callable[[Sample], float]
 HEADLINE = ("chain", "sdk", "starts", "deep_queue_16")
 """The workloads of the headline."""
+GOALS: tuple[tuple[str, str, Figure, int], ...] = (
+    ("chain of 5, tasks/s", "chain", lambda sample: sample.rate, 0),
+    ("chain of 5, CPU ms of a task with its database", "chain", lambda sample: sample.cpu_ms_per_task, 2),
+    ("chain of 5, workers of the Python SDK, tasks/s", "sdk", lambda sample: sample.rate, 0),
+    ("starts/s", "starts", lambda sample: sample.rate, 0),
+    ("out of a deep queue, tasks/s", "deep_queue_16", lambda sample: sample.rate, 0),
+    ("SQLite, 20 clients: slowest of 2,000 starts, ms", "sqlite_starts", lambda sample: sample.latency_ms[2], 0),
+    ("SQLite, 20 clients: refused starts", "sqlite_starts", lambda sample: sum(sample.errors.values()), 0),
+    ("SQLite, chain of 5, tasks/s", "sqlite_chain", lambda sample: sample.rate, 0),
+)
+"""Label, workload, figure and its digits for each row of the summary."""
 IS_LATENCY = ("dispatch", "waiting")
 """Beginnings of the names of workloads whose rate is no result."""
 
@@ -63,44 +74,26 @@ class Report:
         )
 
     def summary(self) -> str:
-        """Return the goals of the project: ratios of the same round."""
-        this, base, oss = self.first, "base", CONDUCTOR_OSS
-
-        def rate(mine: Sample, its: Sample) -> float:
-            return mine.rate / its.rate
-
-        def cpu(mine: Sample, its: Sample) -> float:
-            return mine.cpu_ms_per_task / its.cpu_ms_per_task
-
-        def slowest(mine: Sample, its: Sample) -> float:
-            return mine.latency_ms[2] / its.latency_ms[2]
-
-        rows = []
-        for label, workload, divide, server, other in (
-            ("CPU of a task: update-v2 relative to poll and report", "chain", cpu, this, "chain_polled"),
-            ("chain of 5, tasks/s", "chain", rate, oss, ""),
-            ("chain of 5, tasks/s", "chain", rate, base, ""),
-            ("chain of 5, CPU of a task", "chain", cpu, base, ""),
-            ("chain of 5, workers of the Python SDK, tasks/s", "sdk", rate, oss, ""),
-            ("chain of 5, workers of the Python SDK, tasks/s", "sdk", rate, base, ""),
-            ("starts/s", "starts", rate, oss, ""),
-            ("starts/s", "starts", rate, base, ""),
-            ("out of a deep queue, tasks/s", "deep_queue_16", rate, oss, ""),
-            ("out of a deep queue, tasks/s", "deep_queue_16", rate, base, ""),
-            ("SQLite, 20 clients: slowest start", "sqlite_starts", slowest, base, ""),
-            ("SQLite, chain of 5, tasks/s", "sqlite_chain", rate, base, ""),
-        ):
-            ratios = self.ratios(self.samples[workload, this], self.samples[other or workload, server], divide)
-            if ratios:
-                rows.append([label, "" if other else f"to {server}", format_ratio(ratios)])
+        """Return the figures that the project improves."""
+        rows = [self.row(*goal, self.servers) for goal in GOALS if self.samples[goal[1], self.first]]
+        if not rows:
+            return ""
+        no_ratios = [""] * (len(self.servers) - 1)
+        relative = [
+            self.ratios(self.samples["chain", server], self.samples["chain_polled", server], cpu_ratio)
+            for server in self.servers
+        ]
+        if any(relative):
+            label = "chain of 5, CPU of a task by update-v2, relative to poll and report"
+            rows.append([label, *(Span(ratios).format(2) for ratios in relative), *no_ratios])
+        limits = self.results["limits"]
         shares = [
-            100 * sample.rate / limit
-            for sample, limit in zip(self.samples["chain", this], self.results["limits"], strict=False)
+            100 * sample.rate / limit for sample, limit in zip(self.samples["chain", self.first], limits, strict=False)
         ]
         if shares:
-            limit = f"{Span(self.results['limits']).format()} claims and completions/s in plain SQL"
-            rows.append(["chain of 5, share of what the database can do", limit, f"{Span(shares).format(0)} %"])
-        return table(["summary", "relative", "ratio"], rows)
+            limit = f"{Span(limits).format()} claims and completions/s of one row in plain SQL"
+            rows.append([f"chain of 5, % of its database: {limit}", Span(shares).format(), *no_ratios, *no_ratios])
+        return table(["summary", *self.servers, *self.ratio_heads(self.servers)], rows)
 
     def headline(self) -> str:
         """Return the rates of this server and of conductor-oss."""
@@ -111,14 +104,24 @@ class Report:
         rows = []
         for name in names:
             unit = "starts/s" if name.endswith("starts") else "tasks/s"
-            measured = [self.samples[name, server] for server in servers]
-            ratios = [self.ratios(measured[0], other, lambda mine, its: mine.rate / its.rate) for other in measured[1:]]
-            rates = [
-                span(each, lambda sample: sample.rate, 0) + ("" if all(one.is_complete for one in each) else " †")
-                for each in measured
-            ]
-            rows.append([f"{LABELS[name]}, {unit}", *rates, *map(format_ratio, ratios)])
-        return table(["workload", *servers, *(f"ratio to {server}" for server in servers[1:])], rows)
+            rows.append(self.row(f"{LABELS[name]}, {unit}", name, lambda sample: sample.rate, 0, servers))
+        return table(["workload", *servers, *self.ratio_heads(servers)], rows)
+
+    def row(self, label: str, name: str, figure: Figure, digits: int, servers: list[str]) -> list[str]:
+        """Return a figure of a workload for each server, and the ratios of the first one to the others."""
+        measured = [self.samples[name, server] for server in servers]
+        cells = [
+            span(each, figure, digits) + ("" if all(sample.is_complete for sample in each) else " †")
+            for each in measured
+        ]
+        ratios = [
+            self.ratios(measured[0], other, lambda mine, its: figure(mine) / figure(its)) for other in measured[1:]
+        ]
+        return [label, *cells, *map(format_ratio, ratios)]
+
+    @staticmethod
+    def ratio_heads(servers: list[str]) -> list[str]:
+        return [f"ratio to {server}" for server in servers[1:]]
 
     def latency(self) -> str:
         """Return latencies: of dispatches, of starts without workers, or of reports."""
@@ -152,11 +155,7 @@ class Report:
                 measured = self.samples[name, server]
                 if not measured:
                     continue
-                ratios = self.ratios(
-                    self.samples[name, self.first],
-                    measured,
-                    lambda mine, its: its.cpu_ms_per_task / mine.cpu_ms_per_task,
-                )
+                ratios = self.ratios(measured, self.samples[name, self.first], cpu_ratio)
                 rows.append(
                     [
                         LABELS[name],
@@ -258,6 +257,10 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
         return ""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def cpu_ratio(mine: Sample, its: Sample) -> float:
+    return mine.cpu_ms_per_task / its.cpu_ms_per_task
 
 
 def span(samples: list[Sample], figure: Figure, digits: int) -> str:
