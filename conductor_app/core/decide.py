@@ -20,6 +20,7 @@ from .effects import CreateTask, Effect, OpenAttempt, RequeueAttempt, Transition
 from .errors import AlreadyResolved, Conflict, NotAllowedInState, quote_reason
 from .events import listener_events
 from .expressions.jsonpath_segments import VisitCounter, count_visits
+from .expressions.patterns import share_match_time
 from .primitives import fast_replace
 from .rules import RULES, RULES_WHILE_RESTING
 from .rules.failures import next_attempt
@@ -76,7 +77,7 @@ def apply_command(
     first iteration every time.
     """
     try:
-        with count_visits() as visits:
+        with count_visits() as visits, share_match_time():
             return _apply(run, command, data, now, RuleBudget(visits, saves_partially))
     except DataRequired as missing:
         return Decision((), run, missing.data_requests)

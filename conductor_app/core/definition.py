@@ -113,7 +113,8 @@ class RunLimits:
 
     `max_depth`: levels of sub-workflows and failure workflows below a started run. `max_tasks`: tasks and retries that
     a run creates. `max_iterations`: iterations of one loop. `max_history`: decisions about a run, of which each is an
-    entry of its history. `max_value_bytes`: the size of a value that expressions compose.
+    entry of its history. `max_value_bytes`: the size of a value that expressions compose. `max_forked_tasks`: branches
+    of one dynamic fork.
     """
 
     max_depth: int = 100
@@ -121,6 +122,7 @@ class RunLimits:
     max_iterations: int = 100_000
     max_history: int = 500_000
     max_value_bytes: int = 0
+    max_forked_tasks: int = 10_000
 
 
 DEFAULT_LIMITS = RunLimits()

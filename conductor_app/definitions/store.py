@@ -37,6 +37,7 @@ def parse_document(document: dict[str, Any], hash: str = "") -> Definition:
         conf.max_loop_iterations,
         conf.max_history_entries,
         max_value_bytes(),
+        conf.max_forked_tasks,
     )
     return read_definition(
         document, hash=hash, publishes_task_events=bool(conf.task_status_listener_url), limits=limits

@@ -161,6 +161,7 @@ TABLE = (
     _setting("MAX_WORKFLOW_DEPTH", number, 100),
     _setting("MAX_TASKS_PER_WORKFLOW", number, 200_000),
     _setting("MAX_LOOP_ITERATIONS", number, 100_000),
+    _setting("MAX_FORKED_TASKS", number, 10_000),
     _setting("MAX_OPEN_DESCENDANTS", number, 20_000),
     _setting("MAX_HISTORY_ENTRIES", number, 500_000),
     # Payloads and files

@@ -5,7 +5,7 @@ import pytest
 from conductor_app.core import decide as decisions
 from conductor_app.core.decide import decide
 from conductor_app.core.definition import Key
-from conductor_app.core.expressions import jsonpath_segments
+from conductor_app.core.expressions import jsonpath_segments, patterns
 from conductor_app.core.snapshot import Run
 from tests.builders import plan, set_variable, step
 
@@ -54,3 +54,36 @@ def test_all_paths_of_a_decision_together_visit_a_limited_number_of_values():
 
     assert found["x0"]
     assert found["x29"] == []
+
+
+class TestSlowPatterns:
+    """Regular expressions with look-around may need exponential time."""
+
+    path = "${workflow.input.l[?(@.s =~ /(?=(a+)+$)(a|aa)+b/)]}"
+
+    @pytest.fixture
+    def allowed(self, monkeypatch):
+        """Return the seconds that each match of the backtracking engine may take. Each takes 10 ms."""
+        monkeypatch.setattr(patterns, "SHARED_SECONDS", 0.05)
+        seconds = []
+
+        def match(pattern, text, budget):
+            seconds.append(budget.seconds)
+            if budget.seconds <= 0:
+                raise patterns.PatternTooSlow
+            budget.spend(0.01)
+            return False
+
+        monkeypatch.setattr(patterns.BacktrackingPattern, "matches", match)
+        return seconds
+
+    def test_the_slow_patterns_of_a_decision_share_one_time_limit(self, allowed):
+        inputs = {f"p{number}": self.path for number in range(20)}
+        steps = plan(step("a", inputs=inputs))
+        run = Run("run", steps, "RUNNING", 0, input={"l": [{"s": "aaa"}]}, output={}, variables={})
+
+        decide(run, {}, 0)
+
+        assert len(allowed) == 20
+        assert 5 <= sum(seconds > 0 for seconds in allowed) <= 6
+        assert patterns.MatchTimeBudget().seconds == patterns.SECONDS_TO_BACKTRACK

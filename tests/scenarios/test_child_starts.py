@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from conductor_app.core import commands
+from conductor_app.core.expressions import patterns
 from conductor_app.runs.commands import change
 from conductor_app.runs.commands.change import RunCommand, change_run
 from conductor_app.runs.commands.start import StartRequest, start_run
@@ -74,6 +75,35 @@ def test_more_children_than_fit_into_a_transaction_begin_by_messages(clock, db, 
 
     assert sorted(children()) == [(0, False), (1, True), (1, True)]
     assert Message.objects.count() == 1
+
+
+def test_runs_with_many_tasks_begin_in_transactions_of_their_own(clock, db, monkeypatch):
+    monkeypatch.setattr(change, "MAX_EFFECTS", 2)
+    inputs = {"forkTaskInputs": [{}, {}, {}, {}], "forkTaskWorkflow": "child"}
+    register_definitions(CHILD, definition(*dynamic_fork(inputs=inputs), name="top"))
+    start_without_delivery("top")
+
+    assert sorted(children()) == [(0, False), (0, False), (1, True), (1, True)]
+
+
+def test_the_runs_that_begin_with_a_decision_share_its_time_for_patterns(clock, db, monkeypatch):
+    budgets = set()
+    matches = patterns.BacktrackingPattern.matches
+
+    def record(pattern, text, budget):
+        budgets.add(id(patterns._shared.get()))
+        return matches(pattern, text, budget)
+
+    monkeypatch.setattr(patterns.BacktrackingPattern, "matches", record)
+    path = "${workflow.input.l[?(@.s =~ /(?=a)a+/)]}"
+    child = definition(step("x", inputs={"p": path}), name="child")
+    inputs = {"forkTaskInputs": [{"l": [{"s": "aa"}]}] * 3, "forkTaskWorkflow": "child"}
+    register_definitions(child, definition(*dynamic_fork(inputs=inputs), name="top"))
+    start_without_delivery("top")
+
+    assert sorted(children()) == [(1, True)] * 3
+    assert budgets
+    assert len(budgets) == 1
 
 
 def test_a_child_that_cannot_be_decided_fails_alone_and_then_its_parent(clock, db, monkeypatch):

@@ -2,10 +2,12 @@
 
 import pytest
 
+from conductor_app.core import decide as decisions
 from conductor_app.core.errors import MAX_REASON_LENGTH
 from conductor_app.definitions import store as definitions
+from conductor_app.runs.commands import change
 from conductor_app.runs.models import HistoryEntry, Run
-from tests.builders import definition, loop, set_variable, step, sub_workflow
+from tests.builders import definition, dynamic_fork, loop, set_variable, step, sub_workflow
 from tests.scenario import RunView, Scenario
 
 
@@ -64,6 +66,47 @@ def test_a_loop_without_end_stops_at_the_maximum_number_of_iterations(clock, set
 
     assert scenario.status == "FAILED"
     assert "The loop has run 20 iterations, which is the maximum (MAX_LOOP_ITERATIONS)." in scenario.reason
+
+
+FORKS = {
+    "elements": ({"forkTaskName": "s", "forkTaskInputs": "${workflow.input.l}"}, {}, lambda count: [*range(count)]),
+    "steps": (
+        {"l": "${workflow.input.l}", "i": {}},
+        {"dynamicForkTasksParam": "l", "dynamicForkTasksInputParamName": "i"},
+        lambda count: [step(f"s{number}") for number in range(count)],
+    ),
+    "deprecated": (
+        {"l": "${workflow.input.l}"},
+        {"dynamicForkJoinTasksParam": "l"},
+        lambda count: {"dynamicTasks": [{"taskName": "s", "referenceName": f"s{number}"} for number in range(count)]},
+    ),
+}
+"""The ways to name the branches of a dynamic fork: inputs, fields, and the value of the input `l`."""
+
+
+@pytest.mark.parametrize(("inputs", "fields", "branches"), FORKS.values(), ids=FORKS)
+def test_a_dynamic_fork_with_too_many_branches_fails_the_run(clock, settings, inputs, fields, branches):
+    settings.CONDUCTOR_MAX_FORKED_TASKS = 5
+    scenario = Scenario(clock, *dynamic_fork(inputs=inputs, **fields), input={"l": branches(6)})
+    allowed = scenario.starts("order", {"l": branches(5)})
+
+    assert scenario.status == "FAILED"
+    assert scenario.reason == "The dynamic fork fan has 6 branches. The maximum is 5 (MAX_FORKED_TASKS)."
+    assert (allowed.status, len(allowed.statuses)) == ("RUNNING", 7)
+
+
+def test_many_loops_and_their_join_request_data_together(clock, monkeypatch):
+    calls = []
+    decide = change.apply_command
+    monkeypatch.setattr(change, "apply_command", lambda *given: (calls.append(1), decide(*given))[1])
+    monkeypatch.setattr(decisions, "MAX_EFFECTS", 80)
+    loops = [loop(f"l{number}", set_variable(f"v{number}"), times=2) for number in range(40)]
+
+    scenario = Scenario(clock, *dynamic_fork(), input={"tasks": loops, "inputs": {}})
+    scenario.later(1)
+
+    assert scenario.status == "COMPLETED"
+    assert len(calls) < 20
 
 
 def test_a_workflow_stops_at_the_maximum_number_of_tasks(clock, settings):

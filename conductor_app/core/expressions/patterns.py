@@ -1,6 +1,9 @@
 """Regular expressions of users: re2 with linear time, and a backtracking engine with a time limit for others."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from math import prod
 from time import monotonic
@@ -10,6 +13,8 @@ import regex
 
 MAX_PATTERN_LENGTH = 1_000
 SECONDS_TO_BACKTRACK = 0.2
+SHARED_SECONDS = 0.5
+"""The time of the backtracking engine in one reading, and in all readings of a decision and the runs that it starts."""
 # The backtracking engine writes `((a{100}){100}){100}` out: a million nodes, and no timeout while it compiles.
 MAX_REPETITIONS = 10_000
 
@@ -27,12 +32,42 @@ class PatternTooSlow(TimeoutError):
 
 
 class MatchTimeBudget:
-    """The seconds that one reading may still spend in the backtracking engine, however many values it tests."""
+    """The seconds that one reading may still spend in the backtracking engine, however many values it tests.
 
-    __slots__ = ("seconds",)
+    The block of `share_match_time` around it, if there is one, limits all of its readings together.
+    """
+
+    __slots__ = ("_own", "_shared")
 
     def __init__(self, seconds: float = SECONDS_TO_BACKTRACK):
-        self.seconds = seconds
+        self._own, self._shared = seconds, _shared.get()
+
+    @property
+    def seconds(self) -> float:
+        """Return the seconds that remain."""
+        return self._own if self._shared is None else min(self._own, self._shared.seconds)
+
+    def spend(self, seconds: float) -> None:
+        """Subtract the time of a match."""
+        self._own -= seconds
+        if self._shared is not None:
+            self._shared.spend(seconds)
+
+
+_shared: ContextVar[MatchTimeBudget | None] = ContextVar("match_time", default=None)
+
+
+@contextmanager
+def share_match_time() -> Iterator[None]:
+    """Limit all readings of the block together to `SHARED_SECONDS`, unless a block around it does."""
+    if _shared.get() is not None:
+        yield
+        return
+    token = _shared.set(MatchTimeBudget(SHARED_SECONDS))
+    try:
+        yield
+    finally:
+        _shared.reset(token)
 
 
 class LinearPattern:
@@ -66,7 +101,7 @@ class BacktrackingPattern:
         except TimeoutError:
             raise PatternTooSlow("the regular expression is too slow") from None
         finally:
-            budget.seconds -= monotonic() - begun_at
+            budget.spend(monotonic() - begun_at)
 
 
 @lru_cache(maxsize=250)

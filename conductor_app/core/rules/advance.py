@@ -44,14 +44,21 @@ END_EVENTS = {COMPLETED: "complete", FAILED: "fail", FAILED_FOR_GOOD: "fail_for_
 
 
 def progress(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """Yield the effects of each open task that can be completed with the data loaded."""
-    for task in run.open_tasks:
-        if task.is_stopped:
-            continue
-        if task.attempt.status == COMPLETED:
-            yield ResolveTask(task.key, "complete")
-        elif task.attempt.status == LEASED or _is_to_begin(task, now):
-            yield from _try_progress(task, ctx, now)
+    """Yield the effects of each open task that can be completed with the data loaded.
+
+    Many loops or joins request their data together, because each request repeats the decision.
+    """
+    waiting = (task for task in run.open_tasks if not task.is_stopped)
+    for effects in gather_values(partial(_progress_task, task, ctx, now) for task in waiting):
+        yield from effects
+
+
+def _progress_task(task: Task, ctx: DecisionContext, now: int) -> list[Effect]:
+    if task.attempt.status == COMPLETED:
+        return [ResolveTask(task.key, "complete")]
+    if task.attempt.status == LEASED or _is_to_begin(task, now):
+        return list(_try_progress(task, ctx, now))
+    return []
 
 
 def _try_progress(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:

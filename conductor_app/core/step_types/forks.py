@@ -90,7 +90,8 @@ class Join(StepType):
             outcomes = ctx.require(JoinedOutcomes(task.key, frozenset(known), missing)) if missing > 0 else []
         if outcomes in (None, ABSENT):
             return
-        yield from _join_result(task, [*(outcome_of(t, ctx) for t in known.values()), *outcomes], now)
+        here = gather_values(partial(outcome_of, each, ctx) for each in known.values())
+        yield from _join_result(task, [*here, *outcomes], now)
 
     def upgraded_state(self, task: Task, old: Task | None, run: Run) -> StepState:
         if "expected" not in task.step_state or not task.step.joins:
@@ -348,6 +349,25 @@ def _check_branch_document(document: dict[str, Any], step: Step) -> dict[str, An
     return document
 
 
+def _require_few(step: Step, inputs: dict[str, Any], limit: int) -> None:
+    """Check the number of branches before their documents are built, because one decision creates all of them.
+
+    Raises:
+        RunCannotContinue: when there are more than `limit`.
+    """
+    legacy = inputs.get(str(step.document.get("dynamicForkJoinTasksParam") or "forkTaskInputs"))
+    given = (
+        inputs.get("forkTaskInputs"),
+        inputs.get(step.document.get("dynamicForkTasksParam") or ""),
+        legacy.get("dynamicTasks") if isinstance(legacy, dict) else None,
+    )
+    count = max(len(each) if isinstance(each, list) else 0 for each in given)
+    if limit and count > limit:
+        raise RunCannotContinue(
+            f"The dynamic fork {step.ref} has {count} branches. The maximum is {limit} (MAX_FORKED_TASKS)."
+        )
+
+
 def _require_join(fork: Step, run: Run) -> None:
     """Require that a JOIN follows the fork. The wording of the error is Conductor's."""
     follower = run.definition.steps.get(fork.follower or "")
@@ -410,6 +430,7 @@ class ForkJoinDynamic(StepType):
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         _require_join(step, ctx.run)
         inputs = resolve_inputs(step, ctx, key, ctx.run, now, holds_steps=True)
+        _require_few(step, inputs, ctx.run.definition.limits.max_forked_tasks)
         written = branch_documents(step, inputs, partial(has_forked, step, ctx), ctx.run.definition)
         documents = _add_policies(written, ctx)
         branch_steps = _build_branch_steps(step, documents)

@@ -494,7 +494,8 @@ def outcomes_of_iteration(task: Task, ctx: DecisionContext) -> list[TaskOutcome]
     others = [] if ctx.run.is_whole else ctx.require(IterationOutcomes(task.key, task.iteration, frozenset(known)))
     if others is None:
         return None
-    return sorted([*(outcome_of(t, ctx) for t in known.values()), *others], key=lambda outcome: outcome.seq)
+    here = gather_values(partial(outcome_of, each, ctx) for each in known.values())
+    return sorted([*here, *others], key=lambda outcome: outcome.seq)
 
 
 def first_failure(outcomes: list[TaskOutcome]) -> TaskOutcome | None:

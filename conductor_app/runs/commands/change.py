@@ -30,7 +30,15 @@ from ...core.data_requests import (
     TaskDefinitionByName,
     WholeRun,
 )
-from ...core.decide import EVENTS_OF_OUTCOMES, Decision, DecisionLoop, RevisionInfo, apply_command, no_command
+from ...core.decide import (
+    EVENTS_OF_OUTCOMES,
+    MAX_EFFECTS,
+    Decision,
+    DecisionLoop,
+    RevisionInfo,
+    apply_command,
+    no_command,
+)
 from ...core.decision_context import Command, WithoutRules
 from ...core.effects import CreateTask, Effect, StartRun, TransitionAttempt
 from ...core.errors import (
@@ -43,6 +51,7 @@ from ...core.errors import (
     RequestRefused,
     RevisionChanged,
 )
+from ...core.expressions.patterns import share_match_time
 from ...core.snapshot import Run
 from ...core.states import ATTEMPT, RUN
 from ...db.statements import execute_in_transaction, is_in_transaction, supports_commit_in_batch
@@ -71,7 +80,8 @@ from .messages import deliver_sent
 log = logging.getLogger(__name__)
 
 MAX_CHILDREN = 20
-"""Runs that begin in one transaction. The others begin by messages, so that no transaction takes long."""
+"""Runs that begin in one transaction. The others begin by messages, so that no transaction takes long; also all after
+those whose first decisions together have had as many effects as one decision may have."""
 READ_HERE = (DefinitionByName, Environment, TaskDefinitionByName)
 """Data that a first decision may read. Other requests could fail the transaction of the parent."""
 DECISION_LISTENERS: Wiring[tuple[Callable[[Run, Decision], None], ...]] = process_state.wiring(())
@@ -269,7 +279,8 @@ class TransactionLoop(DecisionLoop):
     def attempt(self, saves_partially: bool) -> Decision | None:
         self.child_starts = None
         try:
-            return self.run_transaction(saves_partially)
+            with share_match_time():
+                return self.run_transaction(saves_partially)
         except (StaleRow, DataError, InternalError) as error:
             if self.child_starts and self.child_starts.begun:
                 # A child may be the cause. Repeat without them: they begin in transactions of their own.
@@ -537,6 +548,7 @@ class ChildStarts:
     def __init__(self, writes: StatementBatch, now: int, *, is_enabled: bool) -> None:
         self.writes, self.now, self.is_enabled = writes, now, is_enabled
         self.begun: list[BegunRun] = []
+        self._effects = 0
 
     def begin_in(self, decision: Decision) -> Decision:
         """Return the decision with its starts marked whose runs begin here."""
@@ -564,6 +576,7 @@ class ChildStarts:
             bool(effect.parent_attempt_id)
             and parent.is_open
             and len(self.begun) < MAX_CHILDREN
+            and self._effects < MAX_EFFECTS
             and not effect.releases_key_of
             and not effect.definition.document.get("rateLimitConfig")
             and not is_checked(effect.id, parent.depth + 1)
@@ -576,6 +589,7 @@ class ChildStarts:
             decision = decide_from_rows(child, no_command, FirstDecisionData(), self.now)
             if decision.data_requests:
                 return False
+            self._effects += len(decision.effects)
             decision, writes = self.begin_in(decision), StatementBatch(self.writes.placement)
             revision, origin = RevisionInfo(self.now, "engine"), origin_of_start(effect, parent)
             pending = writing.add_changes(writes, child, decision, revision, origin)
