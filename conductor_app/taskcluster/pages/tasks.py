@@ -19,7 +19,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -34,7 +34,7 @@ from ...runs.models import Attempt
 from ...utils import clock
 from ...utils.formatting import format_duration
 from ...web.badges import ACTIVE, format_size, mark_names, relative_time, render_badge, status_tone
-from ...web.documents import StyledPiece, render_piece, render_tree, split_lines
+from ...web.documents import clean_log, render_tree
 from ...web.links import queue_address, standalone_task_address, task_group_address
 from ...web.pages import PaletteHit, ReadOnlyAdmin, fragment_response, html_revision, require_permission, show_refusal
 from ..commands.artifacts import read_page, resolve_link
@@ -287,23 +287,13 @@ def _log_page(view_model: TaskViewModel, row: Artifact) -> dict[str, Any]:
 
 def render_log_lines(text: str) -> SafeString:
     """Return the lines as list items, with error lines marked."""
-    return mark_safe("".join(map(_render_line, split_lines(text))))
+    return mark_safe("".join(map(_render_line, clean_log(text).split("\n"))))
 
 
-def _render_line(line: list[StyledPiece]) -> str:
-    text = "".join(part for part, _ in line)
-    spans = "".join(render_piece(*piece) for piece in _truncate_line(line))
-    more = f'<i class="muted">… {len(text) - MAX_LINE_LENGTH:,}</i>' if len(text) > MAX_LINE_LENGTH else ""
-    bad = ' class="error"' if ERROR_PATTERN.search(text) else ""
-    return f'<li{bad}><span class="text">{spans}{more}</span></li>'
-
-
-def _truncate_line(line: list[StyledPiece]) -> Iterator[StyledPiece]:
-    left = MAX_LINE_LENGTH
-    for part, style_names in line:
-        if part and left:
-            yield part[:left], style_names
-            left = max(left - len(part), 0)
+def _render_line(line: str) -> str:
+    more = f'<i class="muted">… {len(line) - MAX_LINE_LENGTH:,}</i>' if len(line) > MAX_LINE_LENGTH else ""
+    bad = ' class="error"' if ERROR_PATTERN.search(line) else ""
+    return f'<li{bad}><span class="text">{escape(line[:MAX_LINE_LENGTH])}{more}</span></li>'
 
 
 PERMISSION = "conductor.change_standalonetask"

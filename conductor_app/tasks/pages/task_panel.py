@@ -35,9 +35,9 @@ from ...web.documents import (
     MAX_INLINE_BYTES,
     PayloadDocument,
     annotate_documents,
+    clean_log,
+    mark_matches,
     payload_documents,
-    strip_colors,
-    to_html,
 )
 from ...web.links import LOG_PARAMETERS, RunPageQuery
 from ..queries.input_origins import InputOrigin, input_origins
@@ -121,13 +121,13 @@ def _page_addresses(found: LogWindow, address: Callable[..., str]) -> dict[str, 
 
 def _log_line(line: TaskLog, criteria: LogRequest, address: Callable[..., str]) -> LogLine:
     place = position_of(line)
-    text = line.line[:MAX_LINE_LENGTH]
+    text = clean_log(line.line[:MAX_LINE_LENGTH])
     return LogLine(
         place.id,
         str(place),
         _render_time(logged_at(line.at)),
         log_level(text),
-        to_html(text, criteria.find),
+        mark_matches(text, criteria.find),
         len(line.line) > MAX_LINE_LENGTH,
         f"{address(line=str(place), log=None, find=None)}#log-{place.id}",
         criteria.line == place,
@@ -143,7 +143,7 @@ def _render_time(at: int) -> SafeString:
 
 def log_level(line: str) -> str:
     """Return the severity of a line from the level near its start."""
-    found = LEVEL_PATTERN.search(strip_colors(line[:200])[:120])
+    found = LEVEL_PATTERN.search(line[:120])
     return LEVEL_CLASSES[found.group(1).upper()] if found else ""
 
 
