@@ -33,7 +33,7 @@ from ...core.validation.lint_references import BEFORE, compare_order
 from ...human_tasks.pages.form_templates import KINDS
 from ...web.forms import format_json
 from ..models import TaskDefinition
-from ..policies import task_drawings
+from ..policies import policy_context
 from .checks import CheckResult, check_text, checks_report, findings_of_step, parse_text
 from .pages import DefinitionAdmin
 from .step_catalog import BY_TYPE, CATALOG, STATIC_OPTIONS
@@ -222,7 +222,7 @@ def panel_context(state: CanvasState, result: CheckResult, submitted: Mapping[st
         "user_types": USER_TYPE_LABELS.items(),
         "wrappers": [(kind, WRAPPER_LABELS[kind]) for kind in WRAPPERS],
         **_lists(state.document),
-        **task_drawings(form.own_policy or registered or {"retryCount": form.step.get("retryCount")}),
+        **policy_context(form.own_policy or registered or {"retryCount": form.step.get("retryCount")}),
     }
 
 

@@ -39,7 +39,7 @@ from ...events.queries import lint_handler
 from ...web.forms import parse_json_value, syntax_error_text
 from ..diagram.pages import draw_definition
 from ..models import WorkflowDefinition
-from ..policies import task_drawings
+from ..policies import policy_context
 from ..validation import check_handler, definition_context, lint_task, lint_workflow, validate_task, validate_workflow
 
 WORKFLOW, TASK, HANDLER = "workflow", "task", "event_handler"
@@ -191,7 +191,7 @@ def checks_report(result: CheckResult, kind: str) -> dict[str, Any]:
         context = {**draw_checked(result), "name": result.document.get("name", "")}
         picture_html = render_to_string("ops/definitions/diagram.html", context)
     elif kind == TASK and result.document is not None:
-        picture_html = render_to_string("ops/definitions/task_drawings.html", task_drawings(result.document))
+        picture_html = render_to_string("ops/definitions/policy.html", policy_context(result.document))
     return {
         "findings": [each.to_json() for each in result.findings],
         "list": render_to_string("ops/definitions/findings.html", {"checked": result}),

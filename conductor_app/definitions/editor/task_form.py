@@ -1,4 +1,4 @@
-"""A task definition as a form, with drawings of its retries and limits. Fields that the form lacks are kept."""
+"""A task definition as a form, with its retries and limits in words. Fields that the form lacks are kept."""
 
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ from ...core.document.fields import TASK_DEFINITION
 from ...utils.formatting import LazyText
 from ...web.forms import format_json, parse_json_value
 from ...web.pages import require_permission_on_any
-from ..policies import task_drawings
+from ..policies import policy_context
 from .pages import DefinitionAdmin
 
 RETRY_LOGICS = (
@@ -125,7 +125,7 @@ class TaskFormPages(DefinitionAdmin):
             "form": form,
             "before": format_json(before),
             "draft": editing_start.draft,
-            **task_drawings(document),
+            **policy_context(document),
         }
         return self.render_page(request, "task_form", title, base=self.base_revision(row) if row else "", **context)
 

@@ -38,7 +38,7 @@ from ..editor.pages import NEW_VERSION, OVERWRITE, DefinitionForm, EditingStart,
 from ..editor.step_catalog import NEW_TASK, NEW_WORKFLOW
 from ..editor.task_form import TaskFormPages
 from ..models import SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition
-from ..policies import task_drawings
+from ..policies import policy_context
 from ..queries import (
     SAMPLE,
     CatalogWorkflow,
@@ -349,11 +349,11 @@ class TaskDefinitionAdmin(TaskFormPages):
         return {
             "used_by": workflows_using_task(row.name),
             "checked": CheckResult(row.document, found) if found else None,
-            **task_drawings(row.document),
+            **policy_context(row.document),
         }
 
     def get_drawings(self, result: Any) -> dict[str, Any]:
-        return task_drawings(result.document) if result.document is not None else {}
+        return policy_context(result.document) if result.document is not None else {}
 
     def save_document(self, form: Form, row: TaskDefinition | None, by: str) -> None:
         document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
