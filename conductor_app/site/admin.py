@@ -231,6 +231,8 @@ class OperatorsSite(AdminSite):
                 "is_compact": is_compact(request),
                 "page_tabs": page_tabs(context["available_apps"], request.path),
                 "is_single_sign_on": is_single_sign_on(request),
+                "show_save_and_add_another": False,
+                "show_save_and_continue": False,
             }
         return context | {"environment": (conf.environment_name, conf_table.COLORS[conf.environment_color])}
 

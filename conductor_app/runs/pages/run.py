@@ -64,6 +64,8 @@ from .view_model import (
 
 MAX_AUDIT_ENTRIES = 100
 TASKS_ON_PAGE = 100
+TABS_WITHOUT_PANEL = ("data", "audit")
+"""Tabs that show the whole run, beside which the panel of a task would only take room."""
 
 
 def diagram_tab(view_model: RunViewModel) -> dict[str, Any]:
@@ -231,15 +233,19 @@ def _page_context(run: Run, request: HttpRequest) -> dict[str, Any]:
     view_model = run_view_model(run, request.GET)
     may_do = partial(may, request.user, row=run)
     actions = available_actions(run.status, may_do)
-    panel = opened_panel(view_model)
+    tabs = tabs_context(TABS, view_model, run, request)
+    has_panel = tabs["tab"] not in TABS_WITHOUT_PANEL
+    panel = opened_panel(view_model) if has_panel else None
     acts = task_actions(panel.attempt if panel else None, view_model.now, may_do)
     return {
         **actions,
         **head_context(view_model),
-        **tabs_context(TABS, view_model, run, request),
+        **tabs,
         "panel": panel,
         "task_acts": acts,
-    } | _unreached_step_context(view_model, request)
+        **_unreached_step_context(view_model, request),
+        "has_panel": has_panel,
+    }
 
 
 def _unreached_step_context(view_model: RunViewModel, request: HttpRequest) -> dict[str, Any]:
