@@ -82,7 +82,7 @@ class Waiting:
         result = self._threads.submit(self._call, call)
         self._count += 1
         while len(queue().waiting) + len(queue().sharing) < self._count:
-            pass
+            assert not result.done(), result
         return result
 
     def share(self, work: Callable[[], Any]) -> Future:

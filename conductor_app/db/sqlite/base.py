@@ -91,18 +91,18 @@ class WriterQueue:
 
     def acquire(self, seconds: float) -> bool:
         """Wait for a turn. Returns False if it has not come within this time."""
-        with self._lock:
-            if not self.is_taken:
-                self.is_taken = True
-                return True
-            turn = Lock()
-            turn.acquire()
-            self.waiting.append(turn)
+        turn = Lock()
+        turn.acquire()
         try:
+            with self._lock:
+                if not self.is_taken:
+                    self.is_taken = True
+                    return True
+                self.waiting.append(turn)
             has_come = turn.acquire(timeout=seconds)
         except BaseException:
-            # A signal has ended the wait.
-            if not self._leave(self.waiting, turn):
+            # A signal has ended the wait, or the turn came at the same time.
+            if not self._leave(self.waiting, turn) and turn.acquire(blocking=False):
                 self.release()
             raise
         # It may have come after the time was over.
@@ -131,12 +131,12 @@ class WriterQueue:
         Raises:
             OperationalError: when neither happens within this time.
         """
-        with self._lock:
-            if not self._has_leader:
-                self._has_leader = member.leads = True
-                return
-            self.sharing.append(member)
         try:
+            with self._lock:
+                if not self._has_leader:
+                    self._has_leader = member.leads = True
+                    return
+                self.sharing.append(member)
             is_woken = member.wait(seconds)
         except BaseException:
             # A signal has ended the wait.
