@@ -68,7 +68,7 @@ def _scan_document(rows: RunQuerySet, condition: str) -> ScannedRuns:
 def _scan_duration(operator: str) -> Callable[[RunQuerySet, int], ScannedRuns]:
     def found(rows: RunQuerySet, span: int) -> ScannedRuns:
         # No filter on `ended_at` here: an index must find where the newest runs begin.
-        return _scan_newest(rows, SEARCHED_ROWS, **{f"ended_at__{operator}": F("created_at") + span})
+        return _scan_newest(rows, SEARCHED_ROWS, **{f"ended_at__{operator}": F("created_at") + F("idle_ms") + span})
 
     return found
 

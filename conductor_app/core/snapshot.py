@@ -238,6 +238,7 @@ class Run:
     updated_at: int = 0
     ended_at: int | None = None
     last_retried_at: int = 0
+    idle_ms: int = 0  # time between an end and the retry or rerun that opened the run again
     wake_at: int = NEVER
     correlation_id: str = ""
     priority: int = 0

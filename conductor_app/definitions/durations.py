@@ -20,13 +20,13 @@ ENOUGH = 3
 """Minimum number of samples for a baseline."""
 MAX_RECENT_RUNS = 2_000
 MAX_SHOWN = 6
-FIELDS = ("name", "version", "status", "created_at", "ended_at")
+FIELDS = ("name", "version", "status", "created_at", "ended_at", "idle_ms")
 MAX_RUNS, MAX_ATTEMPTS = 200, 20_000
 """The sample sizes per definition version: large enough for typical values, and fast to read."""
 MAX_ENDED = 5_000
 MEASURE_STEPS = f"""
 WITH sample AS (
-    SELECT id, ended_at - created_at AS took FROM conductor_run
+    SELECT id, ended_at - created_at - idle_ms AS took FROM conductor_run
     WHERE name = %s AND version = %s AND status = 'COMPLETED' ORDER BY created_at DESC LIMIT {MAX_RUNS}),
 worked AS (
     SELECT t.ref AS ref, a.ended_at - a.started_at AS took
@@ -111,9 +111,9 @@ def slowest_definitions(now: int) -> list[SlowDefinition]:
     # The query does not filter by status: SQLite would read every completed run and sort all of them by their end.
     newest = visible(Run.objects.filter(ended_at__gt=now - HOUR)).order_by("-ended_at")
     took: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for name, version, status, began, ended in newest.values_list(*FIELDS)[:MAX_RECENT_RUNS]:
+    for name, version, status, began, ended, idle in newest.values_list(*FIELDS)[:MAX_RECENT_RUNS]:
         if status == COMPLETED:
-            took[name, version].append(ended - began)
+            took[name, version].append(ended - began - idle)
     rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH, name__in={name for name, _ in took})
     found = [
         SlowDefinition(

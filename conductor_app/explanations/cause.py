@@ -230,7 +230,7 @@ def _add_reason(sentence: str, reason: str) -> str:
 
 
 def _completed_cause(run: Run, now: int) -> Cause:
-    took = format_duration((run.ended_at or now) - run.created_at)
+    took = format_duration(run.duration_ms(now))
     return Cause(_add_reason(_("Completed in %(took)s") % {"took": took}, run.reason))
 
 

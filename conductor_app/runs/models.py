@@ -28,6 +28,14 @@ def ended_at_matches_status(machine: StateMachine, name: str) -> models.CheckCon
     )
 
 
+def run_duration_ms(created_at: int, ended_at: int | None, idle_ms: int, now: int) -> int:
+    """Return how long a run was open, until now if it still is: without the time between an end and a retry or rerun.
+
+    A restart begins a new duration.
+    """
+    return max((now if ended_at is None else ended_at) - created_at - idle_ms, 0)
+
+
 class RunQuerySet(models.QuerySet):
     """Queries for runs."""
 
@@ -70,6 +78,7 @@ class Run(models.Model):
     updated_at = MomentField(default=0)
     ended_at = MomentField(null=True)
     last_retried_at = MomentField(default=0)
+    idle_ms = models.BigIntegerField(default=0, db_default=0)
     wake_at = MomentField(default=NEVER)
     revision = models.IntegerField(default=0)
     next_seq = models.IntegerField(default=1)
@@ -162,6 +171,10 @@ class Run(models.Model):
     def begins_later(self, now: int) -> bool:
         """Return True if the run has a start time that is not reached yet."""
         return self.next_seq == 1 and now < self.created_at
+
+    def duration_ms(self, now: int) -> int:
+        """Return the duration in milliseconds, until now if the run is open."""
+        return run_duration_ms(self.created_at, self.ended_at, self.idle_ms, now)
 
 
 class TaskQuerySet(models.QuerySet):

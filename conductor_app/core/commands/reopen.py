@@ -36,8 +36,9 @@ def restart_run(definition: Definition | None = None) -> Command:
                 f"Workflow {run.id} is an instance of workflow {name}, version {version}, and is non restartable."
             )
         require_whole_run(run)
-        start_facts = {"created_at": now, "last_retried_at": 0, "next_seq": 1, "definition": new_definition}
-        yield TransitionRun("restart", now, {**reopened_run_facts(now), **start_facts})
+        start_facts = {"created_at": now, "last_retried_at": 0, "idle_ms": 0, "next_seq": 1}
+        facts = {**reopened_run_facts(run, now), **start_facts, "definition": new_definition}
+        yield TransitionRun("restart", now, facts)
         # Unlike in Conductor, a restart resets the variables (§11 row 34).
         yield SetVariables(dict(new_definition.document.get("variables") or {}))
         yield from delete_tasks(run, run.tasks)
@@ -132,7 +133,7 @@ def _retry_effects(run: Run, ctx: DecisionContext, now: int, resumes: bool) -> I
     if not ends and run.status != TIMED_OUT and is_done:
         raise Conflict(f"There are no retryable tasks in workflow {run.id}. Restart it, or rerun it from a task.")
     trails = [Downstream(run, _retry_origin(run, end).key) for end in ends]
-    yield TransitionRun("retry", now, reopened_run_facts(now))
+    yield TransitionRun("retry", now, reopened_run_facts(run, now))
     yield from _retry_tasks(run, failed, RetryScope.of(trails), ctx, now, resumes)
 
 
@@ -246,7 +247,7 @@ class ResumeParent:
         yield from step_type_of(task.step.type).reopen(task, ctx, now)
 
     def _resume_in_ended_run(self, run: Run, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        yield TransitionRun("reopen", now, {**reopened_run_facts(now), **self._new_facts(run)})
+        yield TransitionRun("reopen", now, {**reopened_run_facts(run, now), **self._new_facts(run)})
         yield from _await_child_again(run, task, ctx, now)
         yield from notify_parent(run, self.how, self.asked if self.asked.get("run") != run.id else None)
 
@@ -314,7 +315,7 @@ def require_whole_run(run: Run) -> None:
         raise DataRequired({WholeRun()})
 
 
-def reopened_run_facts(now: int) -> dict[str, Any]:
+def reopened_run_facts(run: Run, now: int) -> dict[str, Any]:
     """Return the fields that open a run again; its timeout starts again (execution §11 rows 31 and 32)."""
     return {
         "reason": "",
@@ -324,6 +325,7 @@ def reopened_run_facts(now: int) -> dict[str, Any]:
         "failed_refs": (),
         "failed_names": (),
         "last_retried_at": now,
+        "idle_ms": run.idle_ms + max(now - (now if run.ended_at is None else run.ended_at), 0),
         # A run that has started does not wait for its concurrency limit again. A restart sets this itself.
         "is_held": False,
     }

@@ -66,7 +66,7 @@ class Rerun:
             raise NotAllowedInState(f"Workflow {run.id} is {run.status}. Only an ended workflow can be rerun.")
         require_whole_run(run)
         new = {"input": self.input, "correlation_id": self.correlation_id}
-        facts = {**reopened_run_facts(now), **{name: value for name, value in new.items() if value is not None}}
+        facts = {**reopened_run_facts(run, now), **{name: value for name, value in new.items() if value is not None}}
         if self.key is None:
             yield TransitionRun("rerun", now, {**facts, "next_seq": 1})
             yield from delete_tasks(run, run.tasks)

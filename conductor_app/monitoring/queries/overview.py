@@ -25,4 +25,5 @@ def overdue_runs(now: int) -> list[tuple[Run, TypicalDuration]]:
         .filter(overdue, status="RUNNING")
         .order_by("created_at")[:MAX_RUNS]
     )
-    return [(run, usual[run.name, run.version]) for run in found]
+    late = [(run, usual[run.name, run.version]) for run in found]
+    return [(run, each) for run, each in late if each.is_slow(run.duration_ms(now))]

@@ -123,7 +123,7 @@ def _row_context(row: ComparedRow, longest: int) -> dict[str, Any]:
 
 
 def _duration_text(run: Run) -> str:
-    return format_duration(run.ended_at - run.created_at) if run.ended_at else _("still running")
+    return format_duration(run.duration_ms(run.ended_at)) if run.ended_at else _("still running")
 
 
 def _find_run(run_id: str) -> Run:

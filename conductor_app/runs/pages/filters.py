@@ -349,7 +349,7 @@ def _export_rows(runs: QuerySet[Run], sort: SortColumn) -> Iterator[dict[str, An
 
 
 def _export_row(run: Run, task: str, reason: str) -> dict[str, Any]:
-    took = None if run.ended_at is None else run.ended_at - run.created_at
+    took = None if run.ended_at is None else run.duration_ms(run.ended_at)
     values = (
         run.pk, run.name, run.version, run.status, run.correlation_id, machine_time(run.created_at),
         machine_time(run.ended_at),

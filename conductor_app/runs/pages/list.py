@@ -458,23 +458,20 @@ class RunAdmin(GrantedRowsAdmin):
     def duration(self, run: Run) -> SafeString | str:
         if run.begins_later(clock.now()):
             return ""
-        took = running_time(run.created_at, run.ended_at)
-        end = clock.now() if run.ended_at is None else run.ended_at
+        took, spent = running_time(run.created_at + run.idle_ms, run.ended_at), run.duration_ms(clock.now())
         if run.usual is None:
             return format_html(
                 '<span title="{}">{}</span>',
                 _("ended %(time)s") % {"time": exact_time(run.ended_at)} if run.ended_at else "",
                 took,
             )
-        slow = run.usual.is_slow(end - run.created_at)
+        slow = run.usual.is_slow(spent)
         return format_html(
             '<span{} title="{}">{}{}</span>',
             SafeString(' class="slow"') if slow else "",
             run.usual.sentence,
             took,
-            format_html(' <span class="times">{}×</span>', _format_factor(end - run.created_at, run.usual.p50))
-            if slow
-            else "",
+            format_html(' <span class="times">{}×</span>', _format_factor(spent, run.usual.p50)) if slow else "",
         )
 
     @admin.display(description=gettext_lazy("started by"))

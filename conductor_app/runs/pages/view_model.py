@@ -175,14 +175,13 @@ def opened_panel(view_model: RunViewModel) -> TaskPanel | None:
 
 def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
     run, usual = view_model.run, view_model.usual.get("")
-    life = view_model.lives[-1]
     later = run.begins_later(view_model.now)
     model_use = _model_use.value
     facts = [
-        (_("Duration"), "" if later else running_time(life.begin, run.ended_at)),
-        (_("All executions"), _total_duration(view_model.lives)),
+        (_("Duration"), "" if later else running_time(run.created_at + run.idle_ms, run.ended_at)),
+        (_("Executions"), _describe_lives(view_model.lives)),
         (_("Typical"), str(usual or "")),
-        (_("Comparison"), _("slower than typical") if usual and usual.is_slow(life.duration_ms) else ""),
+        (_("Comparison"), _("slower than typical") if usual and usual.is_slow(run.duration_ms(view_model.now)) else ""),
         (_("Starts") if later else _("Started"), relative_time(run.created_at, view_model.now)),
         (_("Ended"), relative_time(run.ended_at, view_model.now) if run.ended_at else ""),
         (_("Started by"), run.started_by),
@@ -197,15 +196,18 @@ def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in facts if value not in ("", None)]
 
 
-def _total_duration(lives: list[RunLife]) -> str:
-    """Return how long a reopened run was open in all its lives, and the time from its start to its end."""
+def _describe_lives(lives: list[RunLife]) -> str:
+    """Return how long a reopened run was open in all its lives and in the last one, and how long it was ended."""
     if len(lives) < 2:
         return ""
+    spans = [life.duration_ms for life in lives]
     facts = {
-        "open": format_duration(sum(life.duration_ms for life in lives)),
-        "total": format_duration(lives[-1].end - lives[0].begin),
+        "count": len(lives),
+        "open": format_duration(sum(spans)),
+        "last": format_duration(spans[-1]),
+        "idle": format_duration(max(lives[-1].end - lives[0].begin - sum(spans), 0)),
     }
-    return _("%(open)s within %(total)s") % facts
+    return _("%(count)s in %(open)s, the last one %(last)s; idle %(idle)s") % facts
 
 
 def _parent_and_children(run: Run) -> dict[str, Any]:

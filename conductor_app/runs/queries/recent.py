@@ -13,7 +13,7 @@ from ...core.masking import REDACTED
 from ...core.primitives import JsonValue
 from ...db.fields import DocumentField
 from ...utils.formatting import TimeRange, count_by_bar
-from ..models import HistoryEntry, Run, Task
+from ..models import HistoryEntry, Run, Task, run_duration_ms
 
 MAX_KEY_LENGTH = 60
 MAX_INPUT_BYTES = 4_000
@@ -96,7 +96,7 @@ def _shorten(text: str) -> str:
 
 
 STRIP_LENGTH = 30
-COLUMNS = ("id", "version", "status", "created_at", "ended_at", "next_seq")
+COLUMNS = ("id", "version", "status", "created_at", "ended_at", "idle_ms", "next_seq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +108,12 @@ class RecentRun:
     status: str
     created_at: int
     ended_at: int | None
+    idle_ms: int
     next_seq: int
 
     def duration_ms(self, now: int) -> int:
-        """Return the time from start to end, or until now if the run is open."""
-        return max((now if self.ended_at is None else self.ended_at) - self.created_at, 0)
+        """Return the duration, until now if the run is open."""
+        return run_duration_ms(self.created_at, self.ended_at, self.idle_ms, now)
 
 
 def recent_runs_of_workflows(names: Sequence[str]) -> dict[str, list[RecentRun]]:
