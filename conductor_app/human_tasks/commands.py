@@ -11,7 +11,7 @@ from typing import Any
 from django.db import transaction
 
 from ..access import audit
-from ..access.authentication import Actor, Target, current_user_id, is_allowed, missing_permission_error
+from ..access.authentication import Actor, Target, current_user_id, is_allowed
 from ..core import decide
 from ..core import human_tasks as human_task
 from ..core.decide import Report
@@ -54,16 +54,6 @@ def can_view_human_task(actor: Actor, target: Target) -> bool:
 def can_complete_human_task(actor: Actor, target: Target) -> bool:
     """Return True if the actor may claim, reassign and complete this task."""
     return is_allowed(actor, COMPLETION_RIGHTS, target)
-
-
-def require_completion_right(actor: Actor, target: Target) -> None:
-    """Check the permission to complete this task.
-
-    Raises:
-        Forbidden: when the permission is missing; the message names it.
-    """
-    if not can_complete_human_task(actor, target):
-        raise missing_permission_error(actor, COMPLETION_RIGHTS, target)
 
 
 OUTCOMES = {"COMPLETED": "complete_task", "FAILED": "fail_task"}

@@ -74,14 +74,14 @@ def test_a_target_of_each_kind_is_created_with_a_form_of_its_own_fields(operator
     form = html(operator.get(f"{TARGETS}new/{kind}/"))
     assert all(f'name="{name}"' in form for name in FORMS[kind])
 
-    answer = operator.post(f"{TARGETS}new/{kind}/", {"name": "Ops", **FORMS[kind], "reason": "on call"})
+    answer = operator.post(f"{TARGETS}new/{kind}/", {"name": "Ops", **FORMS[kind]})
 
     row = AlertTarget.objects.get()
     assert answer["Location"] == f"{TARGETS}{row.pk}/"
     assert alert_targets.target_settings(row).items() >= FORMS[kind].items()
     assert "Ops" in page_text(operator.get(TARGETS))
     entry = AuditEntry.objects.get(object_type="alert target")
-    assert (entry.action, entry.reason) == ("create", "on call") and "p4ssw0rd" not in str(entry.facts)
+    assert entry.action == "create" and "p4ssw0rd" not in str(entry.facts)
 
 
 @pytest.mark.parametrize("kind", sorted(set(FORMS) - {"email"}))
@@ -372,7 +372,7 @@ def test_notifications_of_a_deleted_target_are_dropped(clock, server, operator):
     alert = alert_on_failures(clock, target)
     alerts.check_due_alerts(10)
 
-    operator.post(f"{TARGETS}{target.pk}/", {"do": "delete", "reason": "replaced"})
+    operator.post(f"{TARGETS}{target.pk}/", {"do": "delete"})
     publish_due_events()
 
     assert not Message.objects.exists() and not server.asked

@@ -92,14 +92,13 @@ class QuotasPage(Page):
     def post(self, request: HttpRequest) -> HttpResponse:
         require_permission(request, PERMISSION)
         form_data, by = request.POST, request.user.get_username()
-        reason = form_data.get("reason", "").strip()
         try:
             if form_data.get("do") == "remove":
-                quotas.delete_quotas(form_data.get("caller", ""), by, reason)
+                quotas.delete_quotas(form_data.get("caller", ""), by)
                 messages.success(request, _("Quotas removed. They take effect within one second."))
             else:
                 kind, name = form_data.get("kind", ""), form_data.get("name", "")
-                quotas.save_quotas(kind, name, _parse_values(form_data), by, reason)
+                quotas.save_quotas(kind, name, _parse_values(form_data), by)
                 messages.success(request, _("Quotas saved. They take effect within one second."))
         except RequestRefused as refused:
             show_refusal(request, refused)

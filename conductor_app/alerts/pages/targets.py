@@ -87,7 +87,7 @@ class NewAlertTargetPage(ObjectPage):
         if form.is_valid():
             cleaned, by = form.cleaned_data, request.user.get_username()
             try:
-                row = commands.create_target(kind, cleaned["name"], form.settings(), by, cleaned["reason"])
+                row = commands.create_target(kind, cleaned["name"], form.settings(), by)
                 messages.success(request, _("Alert target saved. Send a test to check it."))
                 return HttpResponseRedirect(reverse("admin:alert_target", args=[row.pk]))
             except RequestRefused as refused:
@@ -106,12 +106,6 @@ class AlertTargetForm(forms.Form):
         self.setting_names = [field.name for field in fields]
         for field in fields:
             self.fields[field.name] = _form_field(kind, field, is_stored)
-        self.fields["reason"] = forms.CharField(
-            required=False,
-            max_length=500,
-            label=_("Reason"),
-            help_text=_("Recorded in the audit log."),
-        )
 
     def settings(self) -> dict[str, str]:
         """Return the settings that were entered."""
@@ -139,15 +133,13 @@ class AlertTargetPage(ObjectPage):
             commands.send_test(row.pk, by)
             return HttpResponseRedirect(f"{address}#sent")
         if request.POST.get("do") == "delete":
-            commands.delete_target(row.pk, by, request.POST.get("reason", "").strip())
+            commands.delete_target(row.pk, by)
             messages.success(request, _("%(name)s deleted.") % {"name": row.name})
             return HttpResponseRedirect(reverse("admin:alert_targets"))
         form = AlertTargetForm(row.kind, request.POST, is_stored=True)
         if form.is_valid():
             try:
-                commands.update_target(
-                    row.pk, form.cleaned_data["name"], form.settings(), by, form.cleaned_data["reason"]
-                )
+                commands.update_target(row.pk, form.cleaned_data["name"], form.settings(), by)
                 messages.success(request, _("Alert target saved. Send a test to check it."))
                 return HttpResponseRedirect(address)
             except RequestRefused as refused:
