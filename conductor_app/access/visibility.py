@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from django.apps import apps
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import CharField, F, Model, Q, QuerySet, Value
+from django.db.models import CharField, Exists, F, Model, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Cast, Left, StrIndex, Substr
 from django.db.models.lookups import Contains, Exact, In
 
@@ -164,8 +164,12 @@ def _is_entry_for(actor: Actor) -> Q:
     }
     registered = {object_type: find(actor) for object_type, find in _audited_rows.value.items()}
     for object_type, rows in (stored | registered).items():
-        ids = rows.order_by().annotate(entry_id=Cast("pk", CharField())).values("entry_id")
-        condition |= Q(object_type=object_type, object_id__in=ids)
+        if isinstance(rows.model._meta.pk, CharField):
+            # It reads the row of each entry by its key: there may be a million runs.
+            condition |= Q(Exists(rows.order_by().filter(pk=OuterRef("object_id"))), object_type=object_type)
+        else:
+            ids = rows.order_by().annotate(entry_id=Cast("pk", CharField())).values("entry_id")
+            condition |= Q(object_type=object_type, object_id__in=ids)
     return condition
 
 

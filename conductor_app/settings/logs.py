@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import structlog
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor
 
 from conductor_app.telemetry.log_context import merge_context
 
@@ -29,11 +29,19 @@ QUIET = (
     "mcp",
 )
 
+
+def omit_request(_: Any, __: str, line: EventDict) -> EventDict:
+    """Remove the request that Django adds: its query may have the signature of a link. The text has its path."""
+    line.pop("request", None)
+    return line
+
+
 SHARED: list[Processor] = [
     merge_context,
     structlog.stdlib.add_logger_name,
     structlog.stdlib.add_log_level,
     structlog.stdlib.ExtraAdder(),
+    omit_request,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
 

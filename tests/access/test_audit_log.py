@@ -4,10 +4,14 @@ import json
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection  # noqa: F401  # The condition of a mark reads it.
 
+from conductor_app.access.authentication import actor_of_user
 from conductor_app.access.models import Application, AuditEntry
 from conductor_app.access.pages.audit import OBJECT_LABELS
+from conductor_app.access.visibility import visible_to
 from conductor_app.runs.commands import retention
+from tests.access.users import create_application, grant_access
 from tests.page_text import html, page_text
 
 pytestmark = pytest.mark.django_db
@@ -107,3 +111,16 @@ def test_an_entry_names_its_request_and_links_to_all_its_entries(operator, clock
         shown = page_text(operator.get(AUDIT, asked))
         assert "Too much." in shown and "of no request" not in shown
     assert "req-4711" in text(operator.get(f"{AUDIT}export.csv", {"q": "req-4711"}))
+
+
+@pytest.mark.skipif("connection.vendor != 'sqlite'", reason="reads the plan in the format of SQLite")
+def test_entries_about_runs_read_the_runs_by_their_keys():
+    team = create_application("team")
+    grant_access(team, "WORKFLOW_DEF", "ship", "READ")
+    grant_access(team, "WORKFLOW_DEF", "shop*", "READ")
+    entries = visible_to(actor_of_user(team.user_id), AuditEntry.objects.all())
+
+    plan = entries.explain()
+
+    assert "sqlite_autoindex_conductor_run_1 (id=?)" in plan
+    assert "run_by_definition" not in plan

@@ -5,6 +5,8 @@ import json
 import logging
 
 import pytest
+from django.http import HttpResponse
+from django.utils.log import log_response
 
 from conductor_app.processes import jobs, sweeps
 from conductor_app.runs.models import Attempt, Message
@@ -61,6 +63,16 @@ def test_every_log_line_of_a_request_has_its_id_and_its_objects(client, clock, l
     told = next(line for line in lines() if line["event"] == "run_undecidable")
     assert (told["run_id"], told["attempt_id"], told["level"]) == (scenario.id, attempt, "error")
     assert "4111" not in json.dumps(lines())
+
+
+def test_the_line_of_a_refused_request_has_no_signature_of_its_link(rf, lines):
+    request = rf.get("/api/files/content/run/file?exp=1&sig=s3cret")
+
+    log_response("Not Found: %s", request.path, response=HttpResponse(status=404), request=request, logger=log)
+
+    [line] = lines()
+    assert line["event"] == "Not Found: /api/files/content/run/file"
+    assert "s3cret" not in json.dumps(line)
 
 
 def test_the_objects_of_a_request_are_derived_from_its_path(client, clock, lines):
