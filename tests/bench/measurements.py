@@ -104,7 +104,7 @@ def measure_starts_and_deep_queue(workload: Workload, server: Server, options: O
             waiting_tasks=waiting,
         )
         samples.append(_measure(f"deep_queue_{count}", server, load))
-        waiting -= samples[-1].tasks + samples[-1].late_tasks
+        waiting -= samples[-1].tasks
     return samples
 
 
@@ -180,12 +180,8 @@ def _measure(name: str, server: Server, load: Load) -> Sample:
 def _complete(sample: Sample, name: str, outcome: Outcome, tasks: int) -> Sample:
     if outcome.errors:
         print(f"{sample.server}, {name}: {outcome.errors}: {outcome.examples}", file=sys.stderr, flush=True)
-    sample.workload, sample.tasks, sample.seconds = name, tasks, outcome.seconds
-    sample.rate, sample.is_complete, sample.late_tasks = (
-        tasks / outcome.seconds,
-        outcome.is_complete,
-        outcome.late_tasks,
-    )
+    sample.workload, sample.seconds, sample.is_complete = name, outcome.seconds, outcome.is_complete
+    sample.tasks, sample.rate = tasks + outcome.late_tasks, tasks / outcome.seconds
     sample.client_cpu, sample.errors = outcome.client_cpu, outcome.errors
     sample.latency_of = "report" if outcome.reports_ms else "start"
     sample.latency_ms = summarize(outcome.reports_ms or outcome.starts_ms)

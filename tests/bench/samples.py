@@ -18,8 +18,6 @@ class Sample:
     """Tasks per second; starts per second for starts; 1,000 / median latency in ms for the dispatch of one task."""
     tasks: int
     seconds: float
-    late_tasks: int = 0
-    """Tasks that were claimed before the end of the load, and reported after it."""
     is_complete: bool = True
     cpu: dict[str, float] = field(default_factory=dict)
     """CPU seconds of each part of the server. `PostgreSQL` is the database."""
