@@ -91,3 +91,13 @@ def test_a_view_of_a_user_with_the_name_of_the_owner_of_views_of_folders_is_anot
     git.post(VIEWS, {"do": "remove", "view": str(applied.pk)})
 
     assert SavedView.objects.get(pk=applied.pk).selection == {"status": ["FAILED"]}
+
+
+def test_the_page_of_an_entry_opens_for_those_who_see_the_entry_only(former):
+    entry = AuditEntry.objects.filter(object_type="view", actor="amy").earliest("pk")
+    page = f"{AUDIT}{entry.pk}/change/"
+    other = logged_in_client(person("bob"))
+
+    assert "My failures" in page_text(logged_in_client(former).get(page))
+    assert other.get(page).status_code in (302, 403, 404)
+    assert "My failures" not in page_text(other.get(page, follow=True))

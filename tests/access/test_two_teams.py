@@ -6,22 +6,33 @@ and followed from page to page as an administrator.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from html import unescape
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2s
+from html import escape, unescape
 from typing import Any
 from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 
 import pytest
+from django.contrib.admin.templatetags.admin_urls import admin_urlname
 from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
+from django.http import HttpResponse
 from django.test import Client
+from django.urls import resolve, reverse
 
-from tests.access.two_teams import ALPHA, BRAVO, Team, create_teams
+from conductor_app.agents.tools import TOOLS
+from conductor_app.failures.models import FailureGroup
+from conductor_app.runs.models import Attempt
+from conductor_app.site.admin import site
+from tests.access.two_teams import ALPHA, BRAVO, ROLES, TEAMS, Team, create_teams
 from tests.access.users import logged_in_client
 from tests.hostile.endpoints import CONDUCTOR, PAGES, PARAMETER, Endpoint, all_endpoints
 from tests.hostile.objects import Objects, read_objects
 
 pytestmark = pytest.mark.django_db
 LINK = re.compile(r'(?:href|src|action|data-[a-z-]+)="([/?][^"#]*)')
+PEOPLE_ROLES = tuple(ROLES)
 MAX_PER_PATTERN = 4
 """Followed links of one kind: the same page with other ids and values."""
 NOT_FOLLOWED = re.compile(
@@ -29,6 +40,8 @@ NOT_FOLLOWED = re.compile(
 )
 PEOPLE = re.compile(f"(?:viewer|operator|author|worker)-of-(?:{ALPHA}|{BRAVO})")
 OWN_TEXTS = re.compile(f"(?:viewer|operator|author|worker)-of-{ALPHA}")
+VOLATILE = re.compile(r'csrfmiddlewaretoken" value="[^"]*"|data-rev="[^"]*"|nonce="[^"]*"')
+"""What differs between two replies with the same content."""
 FORMS = re.compile(r"/(?:add|edit|form|start|test|backfill|replay)/")
 """Pages of forms that require more than READ."""
 ADMINISTRATORS_ONLY: dict[str, str] = {
@@ -38,9 +51,13 @@ ADMINISTRATORS_ONLY: dict[str, str] = {
     r"/admin/conductor/application/|/api/applications": "No grant on the applications is given here.",
     r"/admin/conductor/grant/": "Grants decide who sees what.",
     r"/admin/retention/|/admin/quotas/": "Limits of the server.",
+    r"/api/model-budgets": "All budgets of the server. The page Budgets has those of the team.",
     r"/admin/system/|/api/admin/": "The state of the server and all of its queues.",
+    r"/api/secrets/\w+$": "People read the value of no secret, whatever their role.",
 }
 """Addresses that show the whole server, as patterns with the reason. A grant on a team's objects does not open them."""
+OF_WORKERS = re.compile(r"/api/(?:workflow|tasks|metadata/(?:workflow|taskdefs))\b")
+"""Addresses about the workflows and task definitions that the grants of the team's worker name."""
 POSTED: dict[str, tuple[Any, ...]] = {
     "/api/human/tasks/search": ({}, {"freeText": BRAVO}, {"definitionNames": [f"{BRAVO}_approval"]}),
     "/api/workflow/bulk/search": (["RUNS"],),
@@ -83,6 +100,30 @@ DJANGO_ADDRESSES = (
 """Addresses of Django's own views."""
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What a caller is shown at an address: the teams that are named there, except in what the caller has sent."""
+
+    status: int
+    teams: frozenset[str]
+
+
+@dataclass
+class Caller:
+    """A client that is signed in. It opens each address once."""
+
+    client: Client
+    shown: dict[str, Shown] = field(default_factory=dict)
+
+    def open(self, path: str) -> Shown:
+        if path not in self.shown:
+            status, text = fetch(self.client, path)
+            assert status < 500, (path, status)
+            text = without_repeated(path, OWN_TEXTS.sub("", text)) if status == 200 else ""
+            self.shown[path] = Shown(status, frozenset(team for team in TEAMS if team in text))
+        return self.shown[path]
+
+
 @pytest.fixture(scope="module")
 def teams(django_db_setup, django_db_blocker):
     """Create both teams once: the tests of this module only read."""
@@ -96,12 +137,28 @@ def teams(django_db_setup, django_db_blocker):
 
 
 @pytest.fixture(scope="module")
-def addresses(teams, django_db_blocker) -> dict[str, set[str]]:
-    """Return every address that an administrator can open, with the names of the teams that it shows."""
+def callers(teams, django_db_blocker) -> dict[str, Caller]:
+    """Return the people and the worker of the first team, each signed in once."""
+    team: Team = teams[ALPHA]
+    with django_db_blocker.unblock():
+        people = {role: logged_in_client(getattr(team, role)) for role in PEOPLE_ROLES}
+    clients = people | {"worker": Client(headers={"X-Authorization": team.worker_key})}
+    return {role: Caller(client) for role, client in clients.items()}
+
+
+@pytest.fixture(scope="module")
+def addresses(teams, django_db_blocker) -> dict[str, frozenset[str]]:
+    """Return every address that an administrator can open, with the teams that it names.
+
+    Of those that show the administrator the same, letter by letter, one is returned.
+    """
     with django_db_blocker.unblock():
         root = Client(raise_request_exception=False)
         root.force_login(User.objects.create_superuser("root-of-all"))
-        return dict(crawl(root))
+        distinct: dict[tuple[str, bytes], tuple[str, frozenset[str]]] = {}
+        for path, shown, content in crawl(root):
+            distinct.setdefault(content, (path, shown))
+        return dict(distinct.values())
 
 
 @pytest.fixture(autouse=True)
@@ -109,8 +166,8 @@ def token_access(settings):
     settings.CONDUCTOR_API_ACCESS = "token"
 
 
-def crawl(root: Client) -> Iterator[tuple[str, set[str]]]:
-    """Open each address, and the links of each page. Yields the addresses and the teams whose name they show."""
+def crawl(root: Client) -> Iterator[tuple[str, frozenset[str], tuple[str, bytes]]]:
+    """Open each address, and the links of each page. Yields the address, the teams that it names, and its content."""
     objects = read_objects()
     waiting = [path for endpoint in all_endpoints() for path in paths_of(endpoint, objects)]
     known, kinds = set(waiting), Counter[str]()
@@ -119,7 +176,10 @@ def crawl(root: Client) -> Iterator[tuple[str, set[str]]]:
         status, text = fetch(root, path)
         if status != 200:
             continue
-        yield path, {team for team in (ALPHA, BRAVO) if team in PEOPLE.sub("", text).lower()}
+        content = VOLATILE.sub("", without_repeated(path, PEOPLE.sub("", text)))
+        digest = blake2s(content.encode(), digest_size=16).digest()
+        view = resolve(urlsplit(path).path).route
+        yield path, frozenset(team for team in TEAMS if team in content), (view, digest)
         for found in LINK.findall(text) if path.startswith("/admin") else ():
             link = urljoin(path, unescape(found))
             if link not in known and link.startswith("/") and not NOT_FOLLOWED.search(link) and _is_new(link, kinds):
@@ -165,48 +225,56 @@ def known_values(parameter: str, template: str, objects: Objects) -> list[str]:
 
 
 def fetch(client: Client, path: str) -> tuple[int, str]:
+    # Messages about the requests before, such as one that names an object that does not exist.
+    client.cookies.pop("messages", None)
     reply = client.get(path, headers={"Accept": "*/*"})
     content = b"".join(reply.streaming_content) if reply.streaming else reply.content
     return reply.status_code, content.decode(errors="replace")
 
 
-def shown_to(client: Client, path: str) -> str:
-    """Return what a caller sees at an address, without the caller's own name."""
-    status, text = fetch(client, path)
-    assert status < 500, (path, status)
-    if status != 200:
-        return ""
-    text = OWN_TEXTS.sub("", text).lower()
-    # A page repeats its address, and what the user has typed into its filters.
-    for repeated in (urlsplit(path).path, *(value for _, value in parse_qsl(urlsplit(path).query))):
+def without_repeated(path: str, text: str) -> str:
+    """Return a reply in lower case, without its address and the values of its filters: a page repeats both."""
+    query, text = urlsplit(path).query, text.lower()
+    for repeated in (urlsplit(path).path, query, *(value for _, value in parse_qsl(query))):
         once = quote(repeated, safe="")
-        for written in (repeated, once, quote(once, safe="")):
+        for written in {repeated, escape(repeated), once, quote(once, safe="")} - {""}:
             text = text.replace(written.lower(), "")
     return text
 
 
-def callers_of(team: Team) -> dict[str, Client]:
-    return {
-        "viewer": logged_in_client(team.viewer),
-        "operator": logged_in_client(team.operator),
-        "author": logged_in_client(team.author),
-        "worker": Client(headers={"X-Authorization": team.worker_key}),
-    }
+@pytest.mark.parametrize("role", [*PEOPLE_ROLES, "worker"])
+def test_nothing_of_another_team_is_shown(callers, addresses, role):
+    caller = callers[role]
+
+    assert not [path for path in addresses if BRAVO in caller.open(path).teams]
 
 
-@pytest.mark.parametrize("role", ["viewer", "operator", "author", "worker"])
-def test_nothing_of_another_team_is_shown(teams, addresses, role):
-    caller = callers_of(teams[ALPHA])[role]
+@pytest.mark.parametrize("role", [*PEOPLE_ROLES, "worker"])
+def test_everything_of_ones_own_team_is_shown(callers, addresses, role):
+    caller = callers[role]
 
-    leaks = [path for path in addresses if BRAVO not in path.lower() and BRAVO in shown_to(caller, path)]
-    named = [path for path in addresses if BRAVO in path.lower() and BRAVO in shown_to(caller, path)]
+    hidden = [path for path, shown in addresses.items() if ALPHA in shown and is_hidden(caller, path, shown)]
 
-    assert not leaks + named
+    if role == "worker":
+        assert not [path for path in hidden if OF_WORKERS.match(path)]
+        return
+    closed = re.compile("|".join(ADMINISTRATORS_ONLY))
+    forms = FORMS if role != "author" else re.compile(r"(?!)")
+    assert not [path for path in hidden if not closed.match(path) and not forms.search(path)]
+
+
+def is_hidden(caller: Caller, path: str, shown: frozenset[str]) -> bool:
+    """Return whether a caller does not see its own team at an address that names it.
+
+    A page of the other team, named by an id, may suggest names of both teams to an administrator.
+    """
+    found = caller.open(path)
+    return ALPHA not in found.teams and BRAVO not in path.lower() and not (BRAVO in shown and found.status == 404)
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "worker"])
-def test_a_search_for_the_name_of_another_team_finds_nothing(teams, role):
-    caller = callers_of(teams[ALPHA])[role]
+def test_a_search_for_the_name_of_another_team_finds_nothing(callers, role):
+    caller = callers[role].client
     searches = [address.format(BRAVO) for address in (*SEARCHES, *DJANGO_ADDRESSES)]
 
     found = {path: texts for path in searches if (texts := names_of_bravo(fetch(caller, path)[1], path))}
@@ -215,16 +283,28 @@ def test_a_search_for_the_name_of_another_team_finds_nothing(teams, role):
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator"])
-def test_a_search_for_the_name_of_ones_own_team_finds_something(teams, role):
-    caller = callers_of(teams[ALPHA])[role]
+def test_a_search_for_the_name_of_ones_own_team_finds_something(callers, role):
+    caller = callers[role].client
 
     for path in ("/admin/search/hits/?q={}", "/admin/search/hits/?q={}-correlation", "/admin/search/hits/?q={}+broke"):
         assert f"{ALPHA}_" in fetch(caller, path.format(ALPHA))[1], path
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "worker"])
-def test_posted_searches_and_plans_return_nothing_of_another_team(teams, role):
-    caller, others = callers_of(teams[ALPHA])[role], list(teams[BRAVO].runs.values())
+def test_addresses_of_django_and_of_history_name_nothing_of_another_team(callers, role):
+    paths = []
+    for model in site._registry:
+        for key in model._default_manager.order_by("-pk").values_list("pk", flat=True)[:MAX_PER_PATTERN]:
+            kind = ContentType.objects.get_for_model(model).pk
+            page = f"{reverse(admin_urlname(model._meta, 'changelist'))}{quote(str(key), safe='')}"
+            paths += [f"/admin/r/{kind}/{key}/", *(f"{page}/{name}/" for name in ("history", "delete", "password"))]
+
+    assert not [path for path in paths if BRAVO in callers[role].open(path).teams]
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "worker"])
+def test_posted_searches_and_plans_return_nothing_of_another_team(teams, callers, role):
+    caller, others = callers[role].client, list(teams[BRAVO].runs.values())
 
     for path, bodies in POSTED.items():
         for body in bodies:
@@ -241,19 +321,42 @@ def names_of_bravo(text: str, sent: object) -> set[str]:
     return set(name.findall(text.lower())) - set(name.findall(str(sent).lower()))
 
 
-@pytest.mark.xfail(reason="The pages are made one by one to show the rows of a grant.")
-@pytest.mark.parametrize("role", ["viewer", "operator", "author"])
-def test_everything_of_ones_own_team_is_shown(teams, addresses, role):
-    caller = callers_of(teams[ALPHA])[role]
+def agent_calls(team: Team) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a call of each reading tool with the objects of a team."""
+    values: dict[str, list[Any]] = {
+        "workflowId": [*team.runs.values()],
+        "taskId": [*Attempt.objects.filter(run__in=team.runs.values()).values_list("pk", flat=True)],
+        "queue": [f"{team.name}_pack"],
+        "id": [*FailureGroup.objects.filter(definition__startswith=team.name).values_list("pk", flat=True)],
+        "name": [f"{team.name}_order"],
+        "operation": ["retry"],
+    }
+    for tool in TOOLS:
+        if tool.acts:
+            continue
+        for value in values[tool.required[0]] if tool.required else [None]:
+            arguments = {name: values[name][0] for name in tool.required}
+            yield tool.name, arguments | ({tool.required[0]: value} if tool.required else {})
+    yield "search_runs", {"workflow": f"{team.name}_order"}
+    yield "search_runs", {"text": team.name}
+    yield "list_failures", {"view": "all", "text": team.name}
 
-    hidden = [
-        path
-        for path, shown in addresses.items()
-        if ALPHA in shown and BRAVO not in path.lower() and ALPHA not in shown_to(caller, path)
-        if role == "author" or not FORMS.search(path)
-        # A page of the other team, named by an id, may suggest names of both teams to an administrator.
-        if BRAVO not in shown or fetch(caller, path)[0] != 404
-    ]
 
-    closed = re.compile("|".join(ADMINISTRATORS_ONLY))
-    assert not [path for path in hidden if not closed.match(path)]
+def call_tool(token: str, tool: str, arguments: Mapping[str, Any]) -> HttpResponse:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+    headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {token}"}
+    return Client().post("/mcp", message, content_type="application/json", headers=headers)
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "worker"])
+def test_agents_see_nothing_of_another_team_and_what_is_theirs(teams, role):
+    token = teams[ALPHA].worker_key if role == "worker" else teams[ALPHA].agent_keys[role]
+
+    for team in (teams[ALPHA], teams[BRAVO]):
+        for tool, arguments in agent_calls(team):
+            reply = call_tool(token, tool, arguments)
+            result = reply.json()["result"]
+
+            assert not names_of_bravo(reply.content.decode(), arguments), (tool, arguments)
+            if team.name == ALPHA and role != "worker" and tool not in ("plan_operation", "compare_runs"):
+                assert not result["isError"], (tool, arguments, result)

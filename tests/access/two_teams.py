@@ -24,8 +24,10 @@ from conductor_app.access.permissions import (
     WEBHOOK,
     WORKFLOW_DEF,
 )
+from conductor_app.ai.commands.budgets import BudgetLimits, save_budget
 from conductor_app.alerts.commands import create_target, save_alert, save_view
 from conductor_app.bulk import commands as bulk
+from conductor_app.core.ai import DAY, DEFINITION
 from conductor_app.core.snapshot import NEVER
 from conductor_app.failures.commands import group_failures
 from conductor_app.processes import sweeps
@@ -181,6 +183,7 @@ def _create_objects(admin: Api, team: str, runs: dict[str, str]) -> None:
     })  # fmt: skip
     _send(admin, "POST", f"/integrations/provider/{team}_models/integration/{team}_model", {})
     _send(admin, "POST", f"/prompts/{team}_prompt?description={team}+prompt&autoIncrement=true", f"Greet {team}")
+    save_budget(BudgetLimits(DEFINITION, f"{team}_order", DAY, max_tokens=10_000), f"{team}-owner", f"{team} reason")
     admin.poll(f"{team}_ship", workerid=f"{team}-idle")
     view = save_view(f"{team} view", {"definition": f"{team}_order"}, f"{team}-owner", is_shared=True, is_tile=True)
     target = create_target("email", f"{team} target", {"addresses": f"{team}@example.org"}, f"{team}-owner")

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, StreamingHttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
@@ -178,6 +178,10 @@ class AuditAdmin(GrantedRowsAdmin):
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[BoundedChangeList]:
         return AuditList
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        # The queryset has the entries that the user may see. An entry has no name in grants itself.
+        return super().has_view_permission(request)
 
     def get_urls(self) -> list[URLPattern]:
         export = path("export.<str:format>", self.admin_site.admin_view(self.export), name="audit_export")
