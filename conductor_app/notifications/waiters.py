@@ -16,6 +16,8 @@ from ..utils import process_state
 
 TOPIC_PREFIX = "\0"
 """The prefix of broadcast topics. Names of queues never start with it."""
+COUNTED_SLOTS = 1024
+"""The number of counters of announcements, which the queues share: clients may name any number of queues."""
 
 
 def broadcast_topic(name: str) -> str:
@@ -109,6 +111,7 @@ class WaiterRegistry:
         self._count = 0
         # The monotonic time until which a lookup is valid that has found no attempt in a queue.
         self._empty_until: dict[str, float] = {}
+        self._announced_counts = [0] * COUNTED_SLOTS
         self.is_closing = False
 
     @property
@@ -150,9 +153,15 @@ class WaiterRegistry:
         """
         wakes: list[Callable[[], None]] = []
         with self.lock:
+            for queue in announced:
+                self._announced_counts[hash(queue) % COUNTED_SLOTS] += 1
             rest = {queue: self._pass_on(queue, count, wakes) for queue, count in announced.items()}
         _call_all(wakes)
         return {queue: count for queue, count in rest.items() if count > 0}
+
+    def count_announced(self, queue: str) -> int:
+        """Return a number that every announcement of the queue changes, as may those of other queues."""
+        return self._announced_counts[hash(queue) % COUNTED_SLOTS]
 
     def waiting_queues(self) -> dict[str, int]:
         """Return the number of attempts that the waiters of each queue can claim."""

@@ -228,8 +228,10 @@ def fetch_claim(queue: str, worker: str, now: int, count: int) -> list[tuple[Any
     """Claim attempts as `claim_unlimited` does, in a transaction. Returns rows for `parse_claim`."""
     if connection.vendor == "postgresql":
         return fetch(*claim_statement(queue, worker, now, count))
-    ids = claim_unlimited(queue, worker, now, count).ids
-    return _fetch_claimed(ids) if ids else []
+    claim = claim_unlimited(queue, worker, now, count)
+    if claim.ids:
+        return _fetch_claimed(claim.ids)
+    return [(None,)] if claim.is_limited else []
 
 
 def claim_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[str], list[str]]:

@@ -1,16 +1,18 @@
 """A report that claims the next task: both are one transaction, and the claim is that of a poll."""
 
 import sys
+from contextlib import closing
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from conductor_app import notifications
 from conductor_app.access.authentication import Actor
 from conductor_app.access.permissions import ALL_PERMISSIONS
 from conductor_app.core.errors import Busy
 from conductor_app.events.models import EventDelivery
-from conductor_app.notifications import LOCAL_CALLER, WaitingClient, wait_in_thread
+from conductor_app.notifications import LOCAL_CALLER, PendingWait, WaitingClient, channel, wait_in_thread
 from conductor_app.runs.models import Attempt
 from conductor_app.tasks.api.serializers import parse_task_result
 from conductor_app.tasks.api.tasks import report_result
@@ -208,3 +210,53 @@ def test_a_start_is_published_as_after_a_poll(api, clock):
     complete(api, task)
 
     assert EventDelivery.objects.filter(event="conductor:order:paid").count() == 2
+
+
+def first_wait(task: dict) -> tuple[int, PendingWait]:
+    """Report without another task in the queue. Returns the number of claims before the wait, and the wait."""
+    actor, result = Actor("test", ALL_PERMISSIONS), parse_task_result(completion(task))
+    claim = NextClaim(result.attempt_id, "ann", lambda queue, domain: True, LOCAL_CALLER)
+    with (
+        closing(claim.begin_after(lambda: report_result(result, actor, claim))) as steps,
+        CaptureQueriesContext(connection) as captured,
+    ):
+        wait = next(steps)
+        # Every claim checks that its worker is not drained.
+        return sum("conductor_workerhold" in query["sql"] for query in captured.captured_queries), wait
+
+
+def test_an_empty_queue_is_read_once_before_the_wait(api, task):
+    complete(api, task)
+    [task] = api.poll("ship", workerid="ann")
+
+    assert first_wait(task)[0] == 1
+
+
+def test_an_announcement_after_the_claim_leads_to_another_one_before_the_wait(api, task):
+    complete(api, task)
+    [task] = api.poll("ship", workerid="ann")
+
+    def announce(point: str) -> None:
+        if point == "reported":
+            notifications.announce(["ship"])
+
+    fault_points.set_handler(announce)
+    try:
+        assert first_wait(task)[0] == 2
+    finally:
+        fault_points.set_handler(None)
+
+
+def test_a_task_that_its_own_transaction_claims_is_not_announced(api, clock, monkeypatch):
+    announced: list[str] = []
+    monkeypatch.setattr(channel._announcement_listeners, "value", (announced.extend,))
+    api.define(simple("pay"), {**simple("pay"), "taskReferenceName": "again"}, simple("ship"))
+    api.start()
+    [first] = api.poll("pay", workerid="ann")
+    announced.clear()
+
+    following = complete(api, first).json()
+    assert announced == []
+
+    complete(api, following)
+    assert announced == ["ship"]

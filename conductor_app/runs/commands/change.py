@@ -8,7 +8,7 @@ and no further lock is needed.
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -481,6 +481,7 @@ def add_decision(
     its own transaction.
     """
     own = new_batch(LoadedData(), ends_transaction=False)
+    own.claimed = writes.claimed
     try:
         notify = _add_statements(before, decision, revision, ChildStarts(own, revision.at, is_enabled=True), origin)
         if own.copies:
@@ -504,18 +505,25 @@ def _add_statements(
     # Topics are only needed while a client waits for the run; the mark was read with the run.
     topics = [notifications.broadcast_topic(before.watched_as)] if before.watched_until > revision.at else []
     decisions = [(before, decision), *((child.run, child.decision) for child in starts.begun)]
-    return partial(_notify, decisions, topics, pending)
+    return partial(_notify, decisions, topics, pending, starts.writes.claimed)
 
 
 def _notify(
-    decisions: Iterable[tuple[Run, Decision]], topics: Iterable[str], pending: Iterable[PendingNotifications]
+    decisions: Iterable[tuple[Run, Decision]],
+    topics: Iterable[str],
+    pending: Iterable[PendingNotifications],
+    claimed: Collection[str],
 ) -> None:
-    """Count committed decisions, announce their queues, and deliver their messages."""
+    """Count committed decisions, announce their queues, and deliver their messages.
+
+    `claimed`: the attempts that the same transaction has claimed. Announced, they would wake a poll for nothing.
+    """
     for before, decision in decisions:
         _count_decision(before, decision)
         for listener in DECISION_LISTENERS.value:
             listener(before, decision)
-    notifications.announce([*(queue for each in pending for queue in each.queues), *topics])
+    queues = [queue for each in pending for id, queue in each.queues if id not in claimed]
+    notifications.announce([*queues, *topics])
     if messages := [message for each in pending for message in each.messages]:
         deliver_sent(messages)
 

@@ -4,7 +4,7 @@ A transaction that meets rows changed by another process is repeated.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -101,15 +101,15 @@ class FinalQuery(Protocol):
     def fetch(self) -> Sequence[Any]:
         """Execute the query where the commit follows later. Returns its rows."""
 
-    def receive(self, rows: Sequence[Any]) -> None:
-        """Store the rows. It is called after the commit."""
+    def receive(self, rows: Sequence[Any]) -> Collection[str]:
+        """Store the rows. It is called after the commit. Returns the ids of the attempts that the query has claimed."""
 
 
 class StatementBatch:
     """Statements that do not depend on one another's results.
 
     `ends_transaction`: nothing is written after this batch, so PostgreSQL gets the COMMIT in the same round trip.
-    `final_queries`: what is executed after all statements.
+    `final_queries`: what is executed after all statements. `claimed`: the ids of the attempts that they have claimed.
     """
 
     def __init__(self, placement: PayloadPlacement | None = None, *, ends_transaction: bool = False) -> None:
@@ -119,6 +119,7 @@ class StatementBatch:
         self.copies: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = []
         self.messages: dict[int, Sequence[Message]] = {}
         self.final_queries: list[FinalQuery] = []
+        self.claimed: set[str] = set()
 
     def insert(self, model: type[models.Model], columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Add an insert of rows."""
@@ -182,7 +183,7 @@ class StatementBatch:
             _copy_rows(*copy)
         self._set_message_ids(results)
         for query in self.final_queries:
-            transaction.on_commit(partial(query.receive, query.fetch()))
+            transaction.on_commit(partial(self._receive, query, query.fetch()))
 
     def _send_and_commit(self) -> None:
         statements = [
@@ -197,7 +198,10 @@ class StatementBatch:
             raise
         self._set_message_ids(results)
         for query, found_rows in zip(self.final_queries, found, strict=True):
-            query.receive(found_rows)
+            self._receive(query, found_rows)
+
+    def _receive(self, query: FinalQuery, found: Sequence[Any]) -> None:
+        self.claimed.update(query.receive(found))
 
     def _set_message_ids(self, results: Sequence[StatementResult]) -> None:
         for position, messages in self.messages.items():
@@ -243,9 +247,12 @@ class RunOrigin:
 
 @dataclass(frozen=True, slots=True)
 class PendingNotifications:
-    """Notifications to send after the commit: the queue of each new attempt, and messages to deliver."""
+    """Notifications to send after the commit: the queue of each new attempt with its id, and messages to deliver.
 
-    queues: tuple[str, ...]
+    The id is empty for a queue that is announced for another reason, such as a free slot of a limit.
+    """
+
+    queues: tuple[tuple[str, str], ...]
     messages: tuple[Message, ...]
 
 
@@ -295,7 +302,7 @@ def add_changes(
     write_cached_results(writes, effects)
     messages = insert_messages(writes, effects, after, now)
     # Messages to other systems are sent by the built-in workers, like the attempts of their queues.
-    event_queues = tuple(EVENT_QUEUE for each in messages if each.subject == PUBLISH)
+    event_queues = tuple(("", EVENT_QUEUE) for each in messages if each.subject == PUBLISH)
     internal_messages = tuple(each for each in messages if each.subject != PUBLISH)
     return PendingNotifications(_affected_queues(before, attempts, now) + event_queues, internal_messages)
 
@@ -608,8 +615,8 @@ def event_message(effect: PublishEvent, run: Run, now: int, seal: Seal) -> Messa
     return Message(to=sink[:64], subject=PUBLISH, facts=facts, sent_at=now, due_at=now)
 
 
-def _affected_queues(before: Run, touched: Mapping[str, tuple[Attempt, Task]], now: int) -> tuple[str, ...]:
-    """Return the queue of each new attempt, and of each that ended and whose limit may have a free slot again.
+def _affected_queues(before: Run, touched: Mapping[str, tuple[Attempt, Task]], now: int) -> tuple[tuple[str, str], ...]:
+    """Return the id and the queue of each new attempt, and the queues whose limit may have a free slot again.
 
     Attempts that become visible later are omitted, because waiting polls look for them every second.
     """
@@ -619,7 +626,7 @@ def _affected_queues(before: Run, touched: Mapping[str, tuple[Attempt, Task]], n
         is_freed = id in previous and previous[id].is_open and not attempt.is_open and task.step.policy.concurrent_limit
         is_new = attempt.status == "PENDING" and attempt.visible_at < now + UNANNOUNCED_DELAY_MS
         if attempt.queue and (is_new or is_freed):
-            queues.append(attempt.queue)
+            queues.append((id if is_new else "", attempt.queue))
     return tuple(queues)
 
 

@@ -53,12 +53,16 @@ Rendered = TypeVar("Rendered")
 
 @dataclass(frozen=True, slots=True)
 class LongPoll:
-    """A poll of a queue, for up to `count` attempts, that waits up to `wait_ms` milliseconds for the first."""
+    """A poll of a queue, for up to `count` attempts, that waits up to `wait_ms` milliseconds for the first.
+
+    `empty_at`: the count of announcements before a claim that has found nothing. None if there was no such claim.
+    """
 
     queue: str
     wait_ms: int
     count: int = 1
     client: WaitingClient = LOCAL_CALLER
+    empty_at: int | None = None
 
 
 def claim_tasks(
@@ -81,10 +85,11 @@ def begin_claim(
     queue = f"{domain}:{task_type}" if domain else task_type
     worker = strip_nul(worker)[:255]
     record_poll(task_type, domain, worker)
-    return _claim_steps(LongPoll(queue, wait_ms, count, client), worker)
+    return claim_steps(LongPoll(queue, wait_ms, count, client), worker)
 
 
-def _claim_steps(poll: LongPoll, worker: str) -> WaitSteps[list[ClaimedAttempt]]:
+def claim_steps(poll: LongPoll, worker: str) -> WaitSteps[list[ClaimedAttempt]]:
+    """Return the steps of a poll that was recorded."""
     ids: list[str] = []
 
     def take() -> list[ClaimedAttempt]:
@@ -254,7 +259,7 @@ def begin_poll(poll: LongPoll, take: Callable[[], list[Taken]]) -> WaitSteps[lis
         return []
     seconds = notifications.limit_wait(poll.client, poll.wait_ms / 1000)
     if seconds <= 0:
-        return take()
+        return [] if _was_just_empty(poll) else take()
     # Polls that begin together, such as after a restart, would end and begin together for a long time.
     ends_at = monotonic() + seconds * (1 - random() * MOST_EARLY)
     with notifications.subscribe(poll.queue, most=poll.count, client=poll.client) as waiter:
@@ -268,8 +273,14 @@ def begin_poll(poll: LongPoll, take: Callable[[], list[Taken]]) -> WaitSteps[lis
 
 
 def _is_known_to_be_empty(poll: LongPoll) -> bool:
-    """Return True if a lookup for other polls has found nothing, and this poll waits for the next one."""
-    return poll.wait_ms > SHORT_WAIT_MS and notifications.WAITERS.value.is_empty(poll.queue, monotonic())
+    """Return True if a claim has just found nothing, or a lookup for other polls, and this poll waits for the next."""
+    is_looked_up = poll.wait_ms > SHORT_WAIT_MS and notifications.WAITERS.value.is_empty(poll.queue, monotonic())
+    return is_looked_up or _was_just_empty(poll)
+
+
+def _was_just_empty(poll: LongPoll) -> bool:
+    """Return True if a claim has found nothing, and no attempt was announced since."""
+    return poll.empty_at is not None and poll.empty_at == notifications.WAITERS.value.count_announced(poll.queue)
 
 
 def _wait(poll: LongPoll, waiter: Waiter, ends_at: float) -> Generator[PendingWait, bool, bool]:

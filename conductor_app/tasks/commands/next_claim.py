@@ -11,26 +11,31 @@ from typing import Any
 from ...core.snapshot import Run
 from ...core.step_types.base import task_type_of
 from ...db.fields import strip_nul
-from ...notifications import WaitingClient, WaitSteps
+from ...notifications import WAITERS, WaitingClient, WaitSteps
 from ...runs.models import Attempt
 from ...telemetry.metrics import CLAIM_SECONDS
 from .. import store
 from ..store import ClaimedAttempt
-from .claims import begin_claim, complete_claim, releasing_undelivered, retry_releases
+from .claims import LongPoll, claim_steps, complete_claim, releasing_undelivered, retry_releases
 from .pollers import record_poll
+
+WAIT_MS = 100
+"""The wait for a task after a report, in milliseconds: that of a poll without a timeout."""
 
 
 class ClaimQuery:
     """The claim of one task for a worker at the end of a transaction, at a time in epoch milliseconds.
 
-    `ids`: gets the id of the claimed attempt after the commit. `seconds`: the time of the claim and the commit.
+    `ids`: gets the id of the claimed attempt after the commit. `rows`: None before. `seconds`: the time of the claim
+    and the commit. `announced`: the count of announcements of the queue before the claim.
     """
 
     def __init__(self, queue: str, worker: str, now: int, ids: list[str]) -> None:
         self._queue, self._worker, self._now, self._ids = queue, worker, now, ids
         self._began = perf_counter()
-        self.rows: Sequence[tuple[Any, ...]] = ()
+        self.rows: Sequence[tuple[Any, ...]] | None = None
         self.seconds = 0.0
+        self.announced = WAITERS.value.count_announced(queue)
 
     @property
     def statement(self) -> tuple[str, Sequence[Any]]:
@@ -41,10 +46,11 @@ class ClaimQuery:
         """Claim in the current transaction, and return the rows for `receive`."""
         return store.fetch_claim(self._queue, self._worker, self._now, 1)
 
-    def receive(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Store what was claimed. It is called after the commit."""
+    def receive(self, rows: Sequence[tuple[Any, ...]]) -> Sequence[str]:
+        """Store what was claimed. It is called after the commit. Returns the id of the claimed attempt."""
         self.rows, self._ids[:] = rows, [row[0] for row in rows if row[0] is not None]
         self.seconds = perf_counter() - self._began
+        return self._ids
 
 
 class NextClaim:
@@ -89,12 +95,16 @@ class NextClaim:
         queue, domain = self._source or self._load_source()
         if not (is_over and queue and self._may_claim(queue, domain)):
             return []
-        task_type = task_type_of(queue, domain)
-        return (yield from begin_claim(task_type, worker=self._worker, domain=domain, client=self._client))
+        record_poll(task_type_of(queue, domain), domain, self._worker)
+        # A row without an attempt is a task that needs a claim of its own, because it has a limit.
+        has_found_none = self._query is not None and self._query.rows is not None and not self._query.rows
+        announced = self._query.announced if self._query is not None and has_found_none else None
+        poll = LongPoll(queue, WAIT_MS, client=self._client, empty_at=announced)
+        return (yield from claim_steps(poll, self._worker))
 
     def _take_claimed(self) -> list[ClaimedAttempt]:
         """Return the task that the transaction of the report has claimed."""
-        if not (self._query and self._source and self._ids):
+        if not (self._query and self._query.rows and self._source and self._ids):
             return []
         CLAIM_SECONDS.observe(self._query.seconds, has_result=True)
         queue, domain = self._source
