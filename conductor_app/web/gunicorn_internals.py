@@ -6,6 +6,7 @@ version that lacks anything else can still start.
 """
 
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
@@ -62,7 +63,9 @@ WORKER_NAMES: dict[str, str] = {
     f"{GTHREAD}ThreadWorker.handle_request": "alive start_response wsgi",
     f"{GTHREAD}TConn.__init__": "initialized parser sock timeout",
     f"{HTTP}parser:RequestParser.__init__": "unreader",
-    f"{HTTP}wsgi:Response.__init__": "req",
+    f"{HTTP}wsgi:Response.__init__": "_omits_body headers headers_sent req response_length sent sock",
+    f"{HTTP}wsgi:Response.send_headers": "default_headers headers headers_sent sock",
+    f"{HTTP}wsgi:create": "Response",
 }
 """The attributes that each function sets or uses."""
 HEADER_PARAMETERS: dict[str, str] = {
@@ -145,6 +148,45 @@ def _find(path: str) -> Any:
     return found
 
 
+IO_SECONDS = 30
+"""The time that a thread waits for a client that neither sends nor receives."""
+JOINED_BYTES = 256 * 1024
+"""The maximum size of a body that is copied behind its head, in bytes."""
+
+
+class ClientSocket(socket):
+    """The socket of a client, which makes fewer system calls than Python's: around each, threads switch.
+
+    It has a timeout all the time, so that the file descriptor never blocks. A read or a write that need not wait is
+    one system call. Gunicorn makes a socket blocking before each request and not blocking after it.
+    """
+
+    @classmethod
+    def adopt(cls, sock: socket) -> "ClientSocket":
+        """Return the socket in place of another one, which is not usable any more."""
+        adopted = cls(sock.family, sock.type, sock.proto, fileno=sock.detach())
+        adopted.setblocking(True)
+        return adopted
+
+    def setblocking(self, flag: bool) -> None:
+        """Let operations wait for up to IO_SECONDS, or not at all."""
+        self.settimeout(IO_SECONDS if flag else 0.0)
+
+    def settimeout(self, value: float | None) -> None:
+        """Set the timeout in seconds."""
+        if value != self.gettimeout():
+            super().settimeout(value)
+
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        """Send all bytes, and wait only if the client does not read them."""
+        try:
+            sent = 0 if flags else os.write(self.fileno(), data)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(data):
+            super().sendall(memoryview(data)[sent:], flags)
+
+
 class RequestWaits(BaseException):
     """Leaves Gunicorn's handling of a request that waits."""
 
@@ -163,6 +205,7 @@ class AdaptedWorker(ThreadWorker):
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self._handling = local()
+        join_heads_and_bodies()
 
     # What a subclass implements.
 
@@ -315,8 +358,10 @@ class AdaptedWorker(ThreadWorker):
     def enqueue_req(self, conn: ClientConnection) -> None:
         if self.cfg.is_ssl:
             super().enqueue_req(conn)
-        else:
-            self.accept_connection(conn)
+            return
+        if not isinstance(conn.sock, ClientSocket):
+            conn.sock = ClientSocket.adopt(conn.sock)
+        self.accept_connection(conn)
 
     def handle(self, conn: ClientConnection) -> Any:
         return self.handle_connection(conn)
@@ -379,6 +424,36 @@ def _bounded_unreader() -> type:
     from gunicorn.http.unreader import SocketUnreader
 
     return type("BoundedUnreader", (BoundedReads, SocketUnreader), {})
+
+
+class JoinedWrites:
+    """Mixin for Gunicorn's writer of a response, which sends the head and a whole body together."""
+
+    headers: list[tuple[str, str]]
+    headers_sent: bool
+    response_length: int | None
+    sent: int
+    sock: socket
+    _omits_body: bool
+    default_headers: Callable[[], list[str]]
+
+    def write(self, arg: Any) -> None:
+        """Write a part of the body, and the head before the first one."""
+        is_whole = isinstance(arg, bytes) and len(arg) == self.response_length
+        if self.headers_sent or self._omits_body or not is_whole or len(arg) > JOINED_BYTES:
+            super().write(arg)  # type: ignore[misc]
+            return
+        lines = [*self.default_headers(), *(f"{name}: {value}\r\n" for name, value in self.headers), "\r\n"]
+        self.sock.sendall("".join(lines).encode("latin-1") + arg)
+        self.headers_sent, self.sent = True, len(arg)
+
+
+def join_heads_and_bodies() -> None:
+    """Let this process send the head of a response together with its body."""
+    from gunicorn.http import wsgi
+
+    if not issubclass(wsgi.Response, JoinedWrites):
+        wsgi.Response = type("ResponseToClient", (JoinedWrites, wsgi.Response), {})
 
 
 class RepeatableHeaders:

@@ -5,6 +5,7 @@ Afterwards, the thread waits briefly for the next request of the same connection
 poll, occupies no thread either.
 """
 
+import os
 import select
 from collections import deque
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from typing import Any
 from django.conf import settings
 
 from .client_views import refusal
-from .gunicorn_internals import AdaptedWorker
+from .gunicorn_internals import IO_SECONDS, AdaptedWorker
 from .request_framing import BUFFER_BYTES, RequestState, is_probe, request_state, request_target
 from .waiting_requests import (
     ClientConnection,
@@ -45,9 +46,6 @@ REQUEST_SECONDS = 20
 
 BODY_SECONDS, BODY_BYTES_PER_SECOND = 20, 16 * 1024
 """A larger body must arrive in the first time plus the time that it takes at this rate."""
-
-IO_SECONDS = 30
-"""The time that a thread waits for a client that neither sends nor receives."""
 
 CLOSING_SECONDS, CLOSING_BYTES = 2, 64 * 1024
 """After a response that ends its connection, the limits for discarding what the client still sends, until it closes."""
@@ -105,10 +103,10 @@ class KeepAliveThreadWorker(AdaptedWorker):
             buffered = conn.buffered = BufferedConnection()
             buffered.received += self.take_buffered(conn)
         buffered.state = request_state(buffered.received)
-        conn.sock.setblocking(False)
         while buffered.state is RequestState.INCOMPLETE:
             try:
-                data = conn.sock.recv(BUFFER_BYTES)
+                # The method of the socket would wait until its timeout.
+                data = os.read(conn.sock.fileno(), BUFFER_BYTES)
             except BlockingIOError:
                 return True
             except OSError:

@@ -5,12 +5,16 @@ The tests of the worker, of waiting requests and of refused requests check what 
 
 import http.client
 import json
+import os
 import socket
 import tomllib
 from importlib import import_module
+from threading import Thread
+from types import SimpleNamespace
 
 import pytest
-from gunicorn.http import errors
+from gunicorn.config import Config
+from gunicorn.http import errors, wsgi
 from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import ThreadWorker
 
@@ -49,8 +53,8 @@ def test_the_permitted_versions_are_those_that_are_tested():
 @pytest.mark.parametrize("is_removed", [True, False])
 def test_without_one_of_its_parts_the_own_worker_is_not_used(monkeypatch, path, is_removed):
     module, _, names = path.partition(":")
-    owner, name = names.split(".")
-    holder = getattr(import_module(module), owner)
+    *owner, name = names.split(".")
+    holder = getattr(import_module(module), owner[0]) if owner else import_module(module)
     changed = None if is_removed else (lambda self, something: None)
     monkeypatch.setattr(holder, name, changed)
 
@@ -153,3 +157,71 @@ def test_with_another_version_the_same_requests_are_refused(fallback, headers, e
     status, response = send(fallback, f"{head}{headers}\r\n{{}}")
 
     assert status == expected, response
+
+
+@pytest.fixture
+def client_socket():
+    """Return the server's socket of a connection, and the client's."""
+    ours, theirs = socket.socketpair()
+    adopted = gunicorn_internals.ClientSocket.adopt(ours)
+    yield adopted, theirs
+    adopted.close()
+    theirs.close()
+
+
+def test_a_response_reaches_a_client_that_reads_slowly(client_socket):
+    ours, client = client_socket
+    sent, received = bytes(range(256)) * 20_000, bytearray()
+
+    def read() -> None:
+        while len(received) < len(sent):
+            received.extend(client.recv(1000))
+
+    reader = Thread(target=read)
+    reader.start()
+    ours.sendall(sent)
+    reader.join()
+
+    assert received == sent
+
+
+def test_a_client_that_does_not_read_ends_the_response(client_socket):
+    ours, _client = client_socket
+    ours.settimeout(0.01)
+
+    with pytest.raises(TimeoutError):
+        ours.sendall(bytes(10_000_000))
+
+
+def test_a_socket_never_blocks_its_file_descriptor(client_socket):
+    ours, _client = client_socket
+
+    for is_blocking in (True, False, True):
+        ours.setblocking(is_blocking)
+        assert not os.get_blocking(ours.fileno())
+
+    assert ours.gettimeout() == gunicorn_internals.IO_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "headers", "parts", "writes"),
+    [
+        ("GET", "200 OK", [("Content-Length", "4")], [b"body"], [b"body"]),
+        ("GET", "200 OK", [("Content-Length", "4")], [b"bo", b"dy"], [b"", b"bo", b"dy"]),
+        ("HEAD", "200 OK", [("Content-Length", "4")], [b"body"], [b""]),
+        ("GET", "204 No Content", [], [b""], [b""]),
+        ("GET", "200 OK", [], [b"body"], [b"", b"4\r\nbody\r\n", b"0\r\n\r\n"]),
+    ],
+)
+def test_a_whole_body_is_sent_together_with_its_head(method, status, headers, parts, writes):
+    gunicorn_internals.join_heads_and_bodies()
+    request = SimpleNamespace(method=method, version=(1, 1), should_close=lambda: False)
+    written: list[bytes] = []
+    response = wsgi.Response(request, SimpleNamespace(sendall=written.append), Config())
+
+    response.start_response(status, headers)
+    for part in parts:
+        response.write(part)
+    response.close()
+
+    assert [each.partition(b"\r\n\r\n")[2] if each.startswith(b"HTTP/1.1 ") else each for each in written] == writes
