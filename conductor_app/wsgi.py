@@ -86,6 +86,13 @@ def with_refusals(application: Application) -> Application:
     return handle
 
 
+def with_worker_requests(application: Application) -> Application:
+    """Let the requests of workers pass by Django's handler, except when it records queries for debugging."""
+    from .web.worker_requests import WorkerRequests
+
+    return application if settings.DEBUG else WorkerRequests(application)
+
+
 def with_prefix(application: Application, prefix: str) -> Application:
     """Serve the application below a prefix of paths. Health checks are also served without it, to orchestrators."""
 
@@ -102,5 +109,6 @@ def with_prefix(application: Application, prefix: str) -> Application:
     return handle if prefix else application
 
 
-application = with_slashes_in_names(with_chunked_bodies(with_refusals(get_wsgi_application())))
+application = with_refusals(with_worker_requests(get_wsgi_application()))
+application = with_slashes_in_names(with_chunked_bodies(application))
 application = with_prefix(application, settings.FORCE_SCRIPT_NAME or "")

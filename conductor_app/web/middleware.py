@@ -274,7 +274,12 @@ class ClientRequestMiddleware:
             request.META.pop(ACCEPTS_WAITING_KEY, None)
             return self._get_response(request)
         request.resolver_match = match
-        log_context.bind(**ids_in_address(match.kwargs))
+        return self.respond(request)
+
+    def respond(self, request: HttpRequest) -> HttpResponseBase:
+        """Return the response to a request of a client, whose path is resolved."""
+        if request.resolver_match is not None and request.resolver_match.kwargs:
+            log_context.bind(**ids_in_address(request.resolver_match.kwargs))
         response = cast(HttpResponse, self._respond(request))
         response.headers.setdefault("Content-Security-Policy", POLICY)
         self._frames.process_response(request, response)
@@ -298,12 +303,17 @@ class ClientRequestMiddleware:
 
 def find_client_view(request: HttpRequest) -> ResolverMatch | None:
     """Return the view of a request if it serves API clients, otherwise None."""
+    match = find_view_of_path(request.path_info, getattr(request, "urlconf", None))
+    view_class: Any = getattr(match and match.func, "view_class", None)
+    return match if getattr(view_class, "serves_clients", False) else None
+
+
+def find_view_of_path(path: str, urlconf: str | None = None) -> ResolverMatch | None:
+    """Return the view of a path, or None. `urlconf`: the module of other patterns than those of the server."""
     try:
-        match = _resolve(get_resolver(getattr(request, "urlconf", None)), request.path_info)
+        return _resolve(get_resolver(urlconf), path)
     except Resolver404:
         return None
-    view_class: Any = getattr(match.func, "view_class", None)
-    return match if getattr(view_class, "serves_clients", False) else None
 
 
 @lru_cache(CACHED_PATHS)
