@@ -9,6 +9,7 @@ from typing import Any
 from django import forms
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ..core.errors import Invalid
 from ..core.primitives import JsonValue
@@ -20,6 +21,12 @@ BEGINS_JSON = frozenset('{["-0123456789')
 MAX_ROWS = 2_000
 LONG_TEXT = 60
 AS_FORM, AS_JSON = "form", "json"
+
+
+def reason_field() -> forms.CharField:
+    """Return the field for the reason of a change, which the audit log has."""
+    help_text = gettext_lazy("Recorded in the audit log.")
+    return forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"), help_text=help_text)
 
 
 def parse_json_value(text: str, **options: Any) -> Any:

@@ -29,6 +29,7 @@ from django.template.loader import render_to_string
 from django.template.response import SimpleTemplateResponse, TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
 from ..access.authentication import server_address
@@ -36,6 +37,7 @@ from ..access.visibility import may, shown_to
 from ..core.errors import NotFound, RequestRefused
 from ..db.statements import read_snapshot
 from ..utils.formatting import LazyText
+from .badges import relative_time
 
 MAX_NUMBER_LENGTH = 14
 VOLATILE_HTML = re.compile(r"<time\b[^>]*data-counts[^>]*>[^<]*</time>|name=\"csrfmiddlewaretoken\" value=\"[^\"]*\"")
@@ -259,6 +261,16 @@ class ReadOnlyAdmin(admin.ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
+
+
+def moment_column(field: str, label: str | LazyText) -> Callable[[Any, Any], SafeString]:
+    """Return a column of a list with the time in a field, relative to now."""
+
+    @admin.display(description=label)
+    def column(_model_admin: Any, row: Any) -> SafeString:
+        return relative_time(getattr(row, field))
+
+    return column
 
 
 class GrantedRowsAdmin(ReadOnlyAdmin):

@@ -17,8 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import RequestRefused
-from ...web.badges import relative_time
-from ...web.pages import GrantedRowsAdmin, ReadOnlyAdmin, show_refusal
+from ...web.pages import GrantedRowsAdmin, ReadOnlyAdmin, moment_column, show_refusal
 from ..commands import applications, users
 from ..commands.users import Subject
 from ..grants import may_give
@@ -114,13 +113,8 @@ class AccessKeyAdmin(ReadOnlyAdmin):
         context = {**self.admin_site.each_context(request), "title": title, "opts": AccessKey._meta, **extra_context}
         return TemplateResponse(request, "ops/access/access_key.html", context)
 
-    @admin.display(description=gettext_lazy("created"))
-    def created(self, key: AccessKey) -> SafeString:
-        return relative_time(key.created_at)
-
-    @admin.display(description=gettext_lazy("last used"))
-    def last_used(self, key: AccessKey) -> SafeString:
-        return relative_time(key.used_at)
+    created = moment_column("created_at", gettext_lazy("created"))
+    last_used = moment_column("used_at", gettext_lazy("last used"))
 
 
 class ApplicationForm(forms.ModelForm):
@@ -190,9 +184,7 @@ class ApplicationAdmin(GrantedRowsAdmin):
         address = reverse("admin:auth_user_change", args=[row.user_id])
         return format_html('<a href="{}">{}</a>: {}', address, row.user, _("roles are set as its groups"))
 
-    @admin.display(description=gettext_lazy("created"))
-    def created(self, row: Application) -> SafeString:
-        return relative_time(row.created_at)
+    created = moment_column("created_at", gettext_lazy("created"))
 
 
 class GrantForm(forms.ModelForm):
@@ -280,6 +272,4 @@ class GrantAdmin(ReadOnlyAdmin):
     def subject(self, row: Grant) -> str:
         return str(row.user or row.group)
 
-    @admin.display(description=gettext_lazy("granted"))
-    def granted_since(self, row: Grant) -> SafeString:
-        return relative_time(row.granted_at)
+    granted_since = moment_column("granted_at", gettext_lazy("granted"))

@@ -1,24 +1,21 @@
 """Secrets and variables. The value of a secret can be set and never be read."""
 
 from django import forms
-from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 
 from ...core.errors import RequestRefused
 from ...utils.formatting import LazyText
-from ...web.badges import relative_time
-from ...web.pages import GrantedRowsAdmin, require_permission
+from ...web.forms import reason_field
+from ...web.pages import GrantedRowsAdmin, moment_column, require_permission
 from ..commands import secrets
-from ..models import Secret, Variable
 from ..visibility import may
 
 
@@ -43,12 +40,7 @@ class SecretForm(forms.Form):
             "Replaces an existing secret with this name. The value is stored encrypted and never displayed."
         ),
     )
-    reason = forms.CharField(
-        label=gettext_lazy("Reason"),
-        required=False,
-        max_length=500,
-        help_text=gettext_lazy("Recorded in the audit log."),
-    )
+    reason = reason_field()
 
 
 class VariableForm(forms.Form):
@@ -60,12 +52,7 @@ class VariableForm(forms.Form):
     value = forms.CharField(
         label=gettext_lazy("Value"), strip=False, help_text=gettext_lazy("Not secret: displayed here and in runs.")
     )
-    reason = forms.CharField(
-        label=gettext_lazy("Reason"),
-        required=False,
-        max_length=500,
-        help_text=gettext_lazy("Recorded in the audit log."),
-    )
+    reason = reason_field()
 
 
 @method_decorator(sensitive_post_parameters("value"), name="add_view")
@@ -163,13 +150,8 @@ class NamedValueAdmin(GrantedRowsAdmin):
         self.message_user(request, message)
         return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_changelist"))
 
-    @admin.display(description=gettext_lazy("created"))
-    def created(self, row: Secret | Variable) -> SafeString:
-        return relative_time(row.created_at)
-
-    @admin.display(description=gettext_lazy("updated"))
-    def updated(self, row: Secret | Variable) -> SafeString:
-        return relative_time(row.updated_at)
+    created = moment_column("created_at", gettext_lazy("created"))
+    updated = moment_column("updated_at", gettext_lazy("updated"))
 
 
 class SecretAdmin(NamedValueAdmin):

@@ -22,7 +22,7 @@ from ...core.ai import AI_MODEL, INTEGRATION_KINDS, MCP, VECTOR_DB, IntegrationF
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...core.masking import REDACTED
 from ...settings import conf
-from ...web.forms import JsonDocumentField, format_json
+from ...web.forms import JsonDocumentField, format_json, reason_field
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands.integrations import delete_integration, delete_model, find_integration, save_integration, save_model
 from ..commands.prompts import check_connection
@@ -88,10 +88,6 @@ MAX_LISTED = 500
 FORM_FIELDS = {"inputPrice": "input_price", "outputPrice": "output_price", "maxTokens": "max_tokens"}
 
 
-def _reason_field() -> forms.CharField:
-    return forms.CharField(required=False, max_length=500, label=_("Reason"), help_text=_("Recorded in the audit log."))
-
-
 class IntegrationForm(forms.Form):
     """The fields of one kind of integration. Without a row, it creates one."""
 
@@ -118,7 +114,7 @@ class IntegrationForm(forms.Form):
             help_text=_("As JSON. Settings that are not known to be public are stored encrypted and shown as ***."),
         )
         self.fields["others"].widget.attrs["rows"] = 5
-        self.fields["reason"] = _reason_field()
+        self.fields["reason"] = reason_field()
 
     def _initial_values(self) -> dict[str, Any]:
         if self.row is None:
@@ -216,7 +212,7 @@ class ModelForm(forms.Form):
         self.fields["output_price"].help_text = (
             _("In %(currency)s for a million tokens. Without prices, calls count as free.") % price_unit
         )
-        self.fields["reason"] = _reason_field()
+        self.fields["reason"] = reason_field()
 
     def document(self) -> dict[str, Any]:
         """Return the model that was entered."""

@@ -16,6 +16,7 @@ from ...access.visibility import may, shown_to, visible_names
 from ...core.ai import MAX_NAME_LENGTH, permits_model
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...utils.differences import diff_hunks
+from ...web.forms import reason_field
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands.integrations import model_settings
 from ..commands.prompts import PromptTrial, delete_prompt, prompt_text, save_prompt, try_prompt
@@ -56,12 +57,7 @@ class PromptForm(forms.Form):
         help_text=gettext_lazy("One per line, as integration:model. Leave empty to allow all models."),
         widget=forms.Textarea({"rows": 3, "spellcheck": "false"}),
     )
-    reason = forms.CharField(
-        required=False,
-        max_length=500,
-        label=gettext_lazy("Reason"),
-        help_text=gettext_lazy("Recorded in the audit log."),
-    )
+    reason = reason_field()
 
     def __init__(self, data: Mapping[str, Any] | None = None, row: Prompt | None = None) -> None:
         initial = (

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy
 from ...access.authentication import server_address
 from ...access.visibility import may, visible
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
+from ...web.forms import reason_field
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands import webhooks
 from ..models import Webhook
@@ -63,12 +64,7 @@ class WebhookSecretForm(forms.Form):
         label=gettext_lazy("Headers with secret values"),
         help_text=gettext_lazy("One per line: X-Key: value. Only for header authentication. Never displayed again."),
     )
-    reason = forms.CharField(
-        required=False,
-        max_length=500,
-        label=gettext_lazy("Reason"),
-        help_text=gettext_lazy("Recorded in the audit log."),
-    )
+    reason = reason_field()
 
     def clean_headers(self) -> dict[str, str]:
         return _parse_pairs(self.cleaned_data["headers"], ":")

@@ -19,7 +19,7 @@ from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...core.human_tasks import ANSWER_SCHEMA_KEY, TEMPLATES, answer_schema, human_task_definition
 from ...core.primitives import JsonValue
 from ...core.schemas import CHOICE, DATE, JSON, LONG, MOMENT, NUMBER, TEXT, WHOLE, YES_NO, build_form, format_value
-from ...web.forms import DocumentForm, JsonDocumentField, NumberedRow, format_json, parse_typed
+from ...web.forms import DocumentForm, JsonDocumentField, NumberedRow, format_json, parse_typed, reason_field
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from .. import form_templates as human_tasks_form_templates
 from ..models import FormTemplate
@@ -201,12 +201,7 @@ class TemplateForm(forms.Form):
     """A template as JSON text, and the reason for saving it."""
 
     document = JsonDocumentField(label=gettext_lazy("Template"))
-    reason = forms.CharField(
-        label=gettext_lazy("Reason"),
-        required=False,
-        max_length=500,
-        help_text=gettext_lazy("Recorded in the audit log."),
-    )
+    reason = reason_field()
 
 
 class _TemplateEditorPage(ObjectPage):

@@ -31,9 +31,9 @@ from ...explanations.cause import failure_reasons
 from ...explanations.current_steps import CurrentStep, current_steps
 from ...utils import clock
 from ...utils.formatting import LazyText
-from ...web.badges import exact_time, format_lower_bound, relative_time, render_badge, running_time
+from ...web.badges import exact_time, format_lower_bound, render_badge, running_time
 from ...web.links import render_run_link
-from ...web.pages import GrantedRowsAdmin, ServerAwareChangeList, fragment_response, show_refusal
+from ...web.pages import GrantedRowsAdmin, ServerAwareChangeList, fragment_response, moment_column, show_refusal
 from ...web.preferences import save_preference, saved_preferences
 from ..models import Run, RunQuerySet
 from ..queries.recent import annotate_key_inputs, run_key, run_keys
@@ -446,13 +446,8 @@ class RunAdmin(GrantedRowsAdmin):
     def correlation(self, run: Run) -> str | None:
         return run.correlation_id or None
 
-    @admin.display(description=gettext_lazy("started"))
-    def started(self, run: Run) -> SafeString:
-        return relative_time(run.created_at)
-
-    @admin.display(description=gettext_lazy("ended"))
-    def ended(self, run: Run) -> SafeString:
-        return relative_time(run.ended_at)
+    started = moment_column("created_at", gettext_lazy("started"))
+    ended = moment_column("ended_at", gettext_lazy("ended"))
 
     @admin.display(description=gettext_lazy("duration"))
     def duration(self, run: Run) -> SafeString | str:

@@ -25,6 +25,7 @@ from ...web.pages import (
     BoundedChangeList,
     GrantedRowsAdmin,
     ReadOnlyAdmin,
+    moment_column,
     require_permission,
     require_permission_on_any,
     show_refusal,
@@ -398,9 +399,7 @@ class ScheduleExecutionAdmin(ReadOnlyAdmin):
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
 
-    @admin.display(description=gettext_lazy("slot"))
-    def slot(self, row: ScheduleExecution) -> SafeString:
-        return relative_time(row.slot_at)
+    slot = moment_column("slot_at", gettext_lazy("slot"))
 
     @admin.display(description=gettext_lazy("state"))
     def state_badge(self, row: ScheduleExecution) -> SafeString:

@@ -19,8 +19,8 @@ from django.utils.translation import gettext_lazy
 
 from ...access.models import Client
 from ...core.errors import RequestRefused
-from ...web.badges import relative_time
-from ...web.pages import ReadOnlyAdmin
+from ...web.forms import reason_field
+from ...web.pages import ReadOnlyAdmin, moment_column
 from ..auth import commands
 from ..auth.commands import ClientSettings
 from ..auth.scopes import expand_saved_scopes
@@ -50,12 +50,7 @@ class ScopesForm(forms.ModelForm):
     description = forms.CharField(
         label=gettext_lazy("Description"), required=False, widget=forms.Textarea(attrs={"rows": 3})
     )
-    reason = forms.CharField(
-        label=gettext_lazy("Reason"),
-        required=False,
-        max_length=500,
-        help_text=gettext_lazy("Recorded in the audit log."),
-    )
+    reason = reason_field()
 
     def clean(self) -> dict[str, Any]:
         """Validate the scopes as the engine does.
@@ -115,13 +110,8 @@ class EngineEditedAdmin(ReadOnlyAdmin):
             or "–"
         )
 
-    @admin.display(description=gettext_lazy("created"))
-    def created(self, row: Client | ScopeRole) -> SafeString:
-        return relative_time(row.created_at)
-
-    @admin.display(description=gettext_lazy("updated"))
-    def updated(self, row: Client | ScopeRole) -> SafeString:
-        return relative_time(row.updated_at)
+    created = moment_column("created_at", gettext_lazy("created"))
+    updated = moment_column("updated_at", gettext_lazy("updated"))
 
 
 class ScopeRoleForm(ScopesForm):
@@ -229,14 +219,6 @@ class ClientAdmin(EngineEditedAdmin):
         reply.headers["Cache-Control"] = "no-store"
         return reply
 
-    @admin.display(description=gettext_lazy("expires"))
-    def expires(self, row: Client) -> SafeString:
-        return relative_time(row.expires_at)
-
-    @admin.display(description=gettext_lazy("last used"))
-    def last_used(self, row: Client) -> SafeString:
-        return relative_time(row.used_at)
-
-    @admin.display(description=gettext_lazy("token issued"))
-    def token_issued(self, row: Client) -> SafeString:
-        return relative_time(row.rotated_at)
+    expires = moment_column("expires_at", gettext_lazy("expires"))
+    last_used = moment_column("used_at", gettext_lazy("last used"))
+    token_issued = moment_column("rotated_at", gettext_lazy("token issued"))

@@ -36,7 +36,7 @@ from ...web.badges import (
     status_tone,
 )
 from ...web.links import queue_address, standalone_task_address, task_group_address
-from ...web.pages import BoundedChangeList, PageQuery, ReadOnlyAdmin, require_permission, show_refusal
+from ...web.pages import BoundedChangeList, PageQuery, ReadOnlyAdmin, moment_column, require_permission, show_refusal
 from ..commands import groups
 from ..models import StandaloneTask, TaskGroup
 from ..queries.groups import (
@@ -332,13 +332,8 @@ class GroupAdmin(ReadOnlyAdmin):
             else format_html('<span class="muted">{}</span>', _("Open"))
         )
 
-    @admin.display(description=gettext_lazy("created"))
-    def created(self, group: TaskGroup) -> SafeString:
-        return relative_time(group.created_at)
-
-    @admin.display(description=gettext_lazy("expires"))
-    def expires(self, group: TaskGroup) -> SafeString:
-        return relative_time(group.expires_at)
+    created = moment_column("created_at", gettext_lazy("created"))
+    expires = moment_column("expires_at", gettext_lazy("expires"))
 
 
 def _find_group(request: HttpRequest, group_id: str) -> TaskGroup:
