@@ -45,7 +45,8 @@ def test_each_block_of_a_page_is_executed_or_says_why_not(page: Path):
     assert unclear == []
 
 
-CODE, LABEL = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL), re.compile(r"(?<!^- )(?<!^)\*\*([^*]+?)\*\*", re.MULTILINE)
+CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+LABEL = re.compile(r"^(?:- )?\*\*[^*]+?\*\*|\*\*([^*]+?)\*\*", re.MULTILINE)
 """Bold words at the beginning of a line introduce a paragraph or an item. Others are labels of pages."""
 LITERAL = r"""(u?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"))"""
 CALL = re.compile(rf"(?:gettext|_)\({LITERAL}(?:, {LITERAL})?")
@@ -56,7 +57,9 @@ CALL = re.compile(rf"(?:gettext|_)\({LITERAL}(?:, {LITERAL})?")
 def test_each_label_in_bold_exists_in_the_pages(page: Path):
     texts = page_texts()
     patterns = [re.sub(r"%\\\((\w+)\\\)[sd]", ".+", re.escape(text)) for text in texts if "%(" in text]
-    labels = {" ".join(label.split()) for label in LABEL.findall(CODE.sub("", page.read_text(encoding="utf-8")))}
+    labels = {
+        " ".join(label.split()) for label in LABEL.findall(CODE.sub("", page.read_text(encoding="utf-8"))) if label
+    }
 
     unknown = labels - texts
 
