@@ -9,7 +9,9 @@ from conductor_app.runs.commands.start import StartRequest
 from conductor_app.runs.models import Attempt, Run
 from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.tasks.commands.claims import claim_tasks
+from conductor_app.tasks.queries.waiting import GateVerdict, verdicts_on
 from conductor_app.tasks.store import ClaimedAttempt
+from conductor_app.utils import clock
 
 
 def step(ref: str, type: str = "SIMPLE", **more: Any) -> dict[str, Any]:
@@ -57,3 +59,9 @@ def newest_attempt_of(run: Run, ref: str) -> Attempt:
 def reload_run(run: Run) -> Run:
     """Read the run from the database again."""
     return Run.objects.get(pk=run.pk)
+
+
+def explain_attempt(attempt_id: str) -> list[GateVerdict]:
+    """Return the verdicts on an attempt by id. Empty if it is not pending."""
+    attempt = Attempt.objects.defer_payloads().select_related("run").filter(pk=attempt_id).first()
+    return verdicts_on(attempt, clock.now()) if attempt else []

@@ -36,7 +36,8 @@ def timers_of(policy: Policy, attempt: Attempt) -> Iterator[Timer]:
 def _poll_ends_at(policy: Policy, attempt: Attempt) -> int:
     """Return when a pending attempt times out for lack of a poll (execution §4.6 A).
 
-    On a retry the start delay counts twice. After a release the timeout starts again (execution §11 row 20).
+    A delay counts twice, as in Conductor: as `delay_ms` and as `callback_ms`. After a release the timeout starts again
+    (execution §11 row 20).
     """
     first_wait = attempt.pending_since == attempt.scheduled_at
     delay = attempt.delay_ms if first_wait else 0

@@ -12,11 +12,12 @@ from conductor_app.core.errors import Invalid, NotFound
 from conductor_app.explanations.cause import run_cause
 from conductor_app.explanations.current_steps import current_steps
 from conductor_app.runs.models import Attempt
-from conductor_app.tasks.queries.waiting import closed_gates, explain_attempt, gate_facts, gate_verdicts
+from conductor_app.tasks.queries.waiting import closed_gates, gate_facts, gate_verdicts
 from conductor_app.tasks.store import find_candidates
 from tests.ai.paying_worker import PayingWorker
 from tests.builders import policy, step
 from tests.scenario import Scenario, run_commit_hooks
+from tests.stored_scenarios import explain_attempt
 
 pytestmark = pytest.mark.django_db
 HOUR, DAY = 3_600, 86_400

@@ -11,11 +11,12 @@ from conductor_app.ai.queries.budgets import budget_states
 from conductor_app.explanations.current_steps import current_steps
 from conductor_app.runs.models import Attempt
 from conductor_app.tasks.commands.claims import claim_tasks
-from conductor_app.tasks.queries.waiting import closed_gates, explain_attempt
+from conductor_app.tasks.queries.waiting import closed_gates
 from tests.ai.paying_worker import PayingWorker, settings_of
 from tests.builders import fork, step
 from tests.runs.test_parallel import at_once
 from tests.scenario import Scenario
+from tests.stored_scenarios import explain_attempt
 
 pytestmark = pytest.mark.django_db
 

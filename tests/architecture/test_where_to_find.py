@@ -1,7 +1,9 @@
-"""The table "Where to find what" in docs/explanation/architecture.md names modules and functions that exist."""
+"""The tables of docs/explanation/architecture.md name modules and functions that exist and that the server uses."""
 
 import ast
 import re
+from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -42,6 +44,26 @@ ROWS = documented_rows()
 def test_a_question_leads_to_a_module_that_has_the_name(question, modules, names):
     assert [module for module in modules if not (APP / module).is_file()] == []
     assert set(names) - set().union(*map(names_in, modules)) == set()
+
+
+ANSWERS = DOCUMENT.read_text().split("## Ten answers", 1)[1].split("\n## ", 1)[0]
+NAMED = sorted(set(re.findall(r"`([\w/]+\.py)(?::(\w+))?`", ANSWERS)))
+
+
+@pytest.mark.parametrize(("module", "name"), NAMED, ids=lambda part: part)
+def test_an_answer_names_what_a_module_has(module, name):
+    assert not name or name in names_in(module)
+
+
+@cache
+def words_of_the_server() -> Counter[str]:
+    return Counter(word for path in APP.rglob("*.py") for word in re.findall(r"\w+", path.read_text()))
+
+
+def test_the_server_uses_what_the_tables_name():
+    names = {name for _, modules, names in ROWS for name in names if not modules[0].endswith(".sql")}
+
+    assert {name for name in names | {name for _, name in NAMED if name} if words_of_the_server()[name] < 2} == set()
 
 
 def test_each_slice_has_a_row():

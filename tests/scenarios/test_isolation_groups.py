@@ -4,10 +4,10 @@ import pytest
 
 from conductor_app.runs.documents.workflows import run_document
 from conductor_app.system_tasks.runner import queues_of_groups, run_built_in_workers
-from conductor_app.tasks.queries.waiting import explain_attempt
 from tests.builders import Document, policy, step
 from tests.recording_web_server import json_answer, running_web_server
 from tests.scenario import Scenario, run_commit_hooks
+from tests.stored_scenarios import explain_attempt
 
 EAST_BLUE = {"isolationGroupId": "blue", "executionNameSpace": "east"}
 

@@ -10,10 +10,11 @@ from conductor_app.runs.models import Attempt, HistoryEntry
 from conductor_app.tasks.commands import queues as queue_commands
 from conductor_app.tasks.models import MinuteCount
 from conductor_app.tasks.queries.queues import queue_position
-from conductor_app.tasks.queries.waiting import closed_gates, explain_attempt
+from conductor_app.tasks.queries.waiting import closed_gates
 from tests.builders import policy, step, step_without_policy
 from tests.runs.test_statements import Counted
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
+from tests.stored_scenarios import explain_attempt
 
 pytestmark = pytest.mark.django_db
 

@@ -3,12 +3,13 @@
 import pytest
 
 from conductor_app.runs.commands import control
-from conductor_app.tasks.queries.waiting import closed_gates, explain_attempt
+from conductor_app.tasks.queries.waiting import closed_gates
 from tests.stored_scenarios import (
     claim_and_report,
     claim_next,
     define_task,
     define_workflow,
+    explain_attempt,
     newest_attempt_of,
     start_run,
     start_run_of,

@@ -192,13 +192,13 @@ def time_out(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         yield from end_run(run, ctx, now, "time_out", _run_sentence(run, now))
         return
     due = [(task, _expired_timer(task, now)) for task in run.tasks.values() if is_due(task, now)]
-    if expired := next(((task, clock) for task, clock in due if clock and ends_run(run, task, clock)), None):
+    if expired := next(((task, timer) for task, timer in due if timer and ends_run(run, task, timer)), None):
         # Its other due attempts are canceled with the run, so they cannot time out as well.
         yield from _end_run(run, ctx, *expired, now)
         return
-    for task, clock in due:
-        if clock is not None:
-            yield from _timeout_effects(task, clock, now)
+    for task, timer in due:
+        if timer is not None:
+            yield from _timeout_effects(task, timer, now)
         elif task.attempt.ends_at > now or run.status == PAUSED:
             # A paused run starts or finishes such tasks when it is resumed.
             yield UpdateTask(task.key, attempt_facts={"due_at": next_timer(task.step.policy, task.attempt, now)})
@@ -206,32 +206,32 @@ def time_out(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
 
 def _expired_timer(task: Task, now: int) -> Timer | None:
     """Return the timer that expires the attempt. In a policy that only alerts, an expired lease comes first."""
-    passed = [clock for clock in timers_of(task.step.policy, task.attempt) if clock.at <= now]
+    passed = [timer for timer in timers_of(task.step.policy, task.attempt) if timer.at <= now]
     if task.step.policy.timeout_policy == ALERT_ONLY:
-        passed.sort(key=lambda clock: clock.name != "response")
+        passed.sort(key=lambda timer: timer.name != "response")
     return passed[0] if passed else None
 
 
-def ends_run(run: Run, task: Task, clock: Timer) -> bool:
+def ends_run(run: Run, task: Task, timer: Timer) -> bool:
     """Return True if this timer ends the run together with the task."""
-    return _ends_task(task, clock) and not has_failure_handler(run, task)
+    return _ends_task(task, timer) and not has_failure_handler(run, task)
 
 
-def _ends_task(task: Task, clock: Timer) -> bool:
+def _ends_task(task: Task, timer: Timer) -> bool:
     """Return True if this timer ends the task even if attempts are left."""
-    return clock.name != "response" and task.step.policy.timeout_policy not in (RETRY, ALERT_ONLY)
+    return timer.name != "response" and task.step.policy.timeout_policy not in (RETRY, ALERT_ONLY)
 
 
-def _end_run(run: Run, ctx: DecisionContext, task: Task, clock: Timer, now: int) -> Iterator[Effect]:
-    why = _timeout_sentence(task, clock)
+def _end_run(run: Run, ctx: DecisionContext, task: Task, timer: Timer, now: int) -> Iterator[Effect]:
+    why = _timeout_sentence(task, timer)
     yield from _expire_attempt(task, now, why)
     reason = f"Task {task.attempt.id} failed with status: TIMED_OUT and reason: '{why}'"
     yield from end_run(run, ctx, now, "time_out", reason, failed=task, spared=task.key)
 
 
-def _timeout_effects(task: Task, clock: Timer, now: int) -> Iterator[Effect]:
+def _timeout_effects(task: Task, timer: Timer, now: int) -> Iterator[Effect]:
     policy = task.step.policy
-    if clock.name == "response" and policy.requeues_on_lost_lease:
+    if timer.name == "response" and policy.requeues_on_lost_lease:
         yield TransitionAttempt(
             task.key,
             "hand_back",
@@ -239,12 +239,12 @@ def _timeout_effects(task: Task, clock: Timer, now: int) -> Iterator[Effect]:
             {"visible_at": now, "lease_ends_at": None, "worker": "", "due_at": next_timer(policy, task.attempt, now)},
         )
         return
-    if clock.name != "response" and policy.timeout_policy == ALERT_ONLY:
+    if timer.name != "response" and policy.timeout_policy == ALERT_ONLY:
         due = max(next_timer(policy, task.attempt, now), now + 1)
-        yield UpdateTask(task.key, attempt_facts={"due_at": due, "reason": _timeout_sentence(task, clock)})
+        yield UpdateTask(task.key, attempt_facts={"due_at": due, "reason": _timeout_sentence(task, timer)})
         return
-    yield from _expire_attempt(task, now, _timeout_sentence(task, clock))
-    if _ends_task(task, clock):
+    yield from _expire_attempt(task, now, _timeout_sentence(task, timer))
+    if _ends_task(task, timer):
         yield ResolveTask(task.key, "time_out")
 
 
@@ -255,11 +255,11 @@ def _expire_attempt(task: Task, now: int, reason: str) -> Iterator[Effect]:
         yield SendMessage(task.attempt.child_id, "terminate", {"reason": f"The parent's task timed out: {reason}"})
 
 
-def _timeout_sentence(task: Task, clock: Timer) -> str:
+def _timeout_sentence(task: Task, timer: Timer) -> str:
     """Return why the attempt timed out."""
     policy = task.step.policy
-    return SENTENCES[clock.name].format(
-        seconds=clock.seconds, task=task.attempt.id, policy=policy.timeout_policy, name=policy.name or task.step.name
+    return SENTENCES[timer.name].format(
+        seconds=timer.seconds, task=task.attempt.id, policy=policy.timeout_policy, name=policy.name or task.step.name
     )
 
 

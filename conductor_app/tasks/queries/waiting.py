@@ -259,12 +259,6 @@ class LimitUse:
     holders: tuple[LimitHolder, ...]
 
 
-def explain_attempt(attempt_id: str) -> list[GateVerdict]:
-    """Return the verdicts on an attempt by id. Empty if it is not pending."""
-    attempt = Attempt.objects.defer_payloads().select_related("run").filter(pk=attempt_id).first()
-    return verdicts_on(attempt, clock.now()) if attempt else []
-
-
 def verdicts_on(attempt: Attempt, now: int, facts: GateFacts | None = None) -> list[GateVerdict]:
     """Return the verdicts on an attempt that was loaded with its run. Empty if it is not pending.
 
