@@ -150,6 +150,19 @@ def _secret_spellings(stored: str) -> Iterator[str]:
     for text in (stored, *_json_parts(stored)):
         if len(text) >= MIN_REDACTED_LENGTH:
             yield from {text, quote(text), quote(text, safe=""), quote_plus(text), json.dumps(text)[1:-1]}
+            yield from _parts_in_addresses(text)
+
+
+def _parts_in_addresses(text: str) -> Iterator[str]:
+    """Yield what remains of a secret in an address that a message names: without user, query, fragment, line breaks."""
+    one_line = re.sub(r"[\t\r\n]", "", text).strip()
+    head = re.split(r"[?#]", one_line, maxsplit=1)[0]
+    rest = head.partition("://")[2] or head
+    authority, _, path = rest.partition("/")
+    host = authority.rpartition("@")[2]
+    for part in (one_line, head, rest, f"{host}/{path}" if path else host, path):
+        if len(part) >= MIN_VERBATIM_LENGTH:
+            yield part
 
 
 def _json_parts(stored: str) -> Iterator[str]:
