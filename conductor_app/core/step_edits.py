@@ -73,12 +73,16 @@ class StepSequence:
 
 @dataclass(frozen=True, slots=True)
 class StepPlace:
-    """A place for a new step. `after`: the reference before it; `owner`, `label`: the step and the body around it."""
+    """A place for a new step. `after`: the reference before it; `owner`, `label`: the step and the body around it.
+
+    `branch`: the number of the branch of a fork, from 1, or 0 elsewhere.
+    """
 
     path: str
     after: str
     owner: str
     label: str
+    branch: int = 0
 
 
 Steps = list[Any]
@@ -473,10 +477,12 @@ def _bodies_with_empty_ones(step: Document) -> list[Body]:
 def places_of(document: Document) -> Iterator[StepPlace]:
     """Yield the places where a step can be inserted, in the order of the document."""
     for sequence in _sequences_of(document):
+        last = sequence.keys[-1]
+        branch = last + 1 if isinstance(last, int) else 0
         for index in range(len(sequence.steps) + 1):
             if sequence.can_insert(index):
                 after = reference_of(sequence.steps[index - 1]) if index else ""
-                yield StepPlace(f"{sequence.path}[{index}]", after, sequence.owner, sequence.label)
+                yield StepPlace(f"{sequence.path}[{index}]", after, sequence.owner, sequence.label, branch)
 
 
 def _find_place(document: Document, path: str) -> tuple[StepSequence, int]:

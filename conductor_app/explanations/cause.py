@@ -18,6 +18,7 @@ from ..definitions.store import attempts_allowed, parsed_definition
 from ..runs.models import Attempt, Run
 from ..runs.queries.messages import WaitingMessage, undelivered_to
 from ..runs.queries.recent import last_transition
+from ..runs.timeline.tree import CONTAINER_STEP_TYPES
 from ..tasks.gates import BREAKPOINT, GateFacts, stop_facts
 from ..tasks.queries.gate_sentences import GATE_TEXTS
 from ..tasks.queries.wait_reasons import interest_sort_key, persons_of, wait_reason
@@ -51,6 +52,10 @@ class Cause:
     shown_attempt_id: str = ""
     shown_verdicts: tuple[GateVerdict, ...] = ()
     """The open attempt of the task that the caller shows beside the cause, and the gate verdicts on it."""
+    is_stuck: bool = False
+    """True if the attempt that the sentence names waits for more than its turn, and not for other tasks."""
+    person: str = ""
+    """For whom the attempt waits, if it is a human task."""
 
 
 def run_cause(run: Run, now: int | None = None, shown: str = "") -> Cause:
@@ -107,6 +112,8 @@ def _running_cause(run: Run, now: int, shown: str = "") -> Cause:
         attempts=tuple(attempts),
         shown_attempt_id=other.pk,
         shown_verdicts=verdicts if other is first else tuple(verdicts_of(other, facts.get(other.pk), now)),
+        is_stuck=is_waiting and reason.kind != "queued" and first.task.type not in CONTAINER_STEP_TYPES,
+        person=person,
     )
 
 
@@ -121,7 +128,15 @@ def _stopped_cause(run: Run, stops: Mapping[str, Mapping[str, Any]], now: int) -
     if attempt is not None:
         attempt.run = run
     verdicts = tuple(verdicts_on(attempt, now)) if attempt is not None else ()
-    return Cause(whole + (more if others else ""), first["task"], attempt_id, verdicts=verdicts, is_waiting=True)
+    return Cause(
+        whole + (more if others else ""),
+        first["task"],
+        attempt_id,
+        verdicts=verdicts,
+        is_waiting=True,
+        attempts=(attempt,) if attempt is not None else (),
+        is_stuck=True,
+    )
 
 
 def _undelivered_messages(run: Run, attempts: list[Attempt]) -> list[WaitingMessage]:

@@ -457,3 +457,12 @@ def test_other_editors_have_no_canvas(operator):
     assert (
         operator.post("/admin/conductor/taskdefinition/add/", {"document": "{}", "canvas": "keep"}).status_code == 404
     )
+
+
+def test_the_places_of_the_branches_of_a_fork_have_different_names(operator, order):
+    document = text(*fork([step("a")], [step("b")], ref="both"), step("ship"))
+
+    panel = post(operator, document, "select", at="tasks[2]")["panel"]
+
+    places = re.findall(r"<option[^>]*>\s*([^<]*first in both[^<]*?)\s*</option>", panel)
+    assert places == ["first in both › branch 1", "first in both › branch 2"]

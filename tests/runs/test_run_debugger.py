@@ -59,6 +59,22 @@ def test_the_page_says_where_the_run_stands_and_a_button_continues_it(operator, 
     assert stopped.task("ship").input == {"total": 8}
 
 
+def test_stepping_over_says_that_the_run_stops_again(operator, stopped):
+    attempt = re.search(r'name="attempt" value="([^"]+)"', page(operator, stopped))[1]
+
+    html = submit(operator, stopped, do="over", attempt=attempt)
+
+    assert "The step continues. The run stops before the next step." in html
+    assert "The run continues" not in html
+
+
+def test_the_diagram_is_beside_the_debugger_without_the_panel_of_the_task(operator, stopped):
+    html = page(operator, stopped)
+
+    assert "diagram-svg" in html and 'id="task-open"' not in html
+    assert 'id="task-open"' in page(operator, stopped, task="ship")
+
+
 def test_the_list_of_runs_names_the_breakpoint_as_the_current_step(operator, stopped):
     html = operator.get(reverse("admin:conductor_run_changelist")).content.decode()
     assert "at a breakpoint" in html

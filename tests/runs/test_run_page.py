@@ -103,9 +103,42 @@ def test_a_waiting_task_lists_every_gate_with_its_verdict(operator, clock):
 
 
 @pytest.mark.parametrize(
+    ("task", "says"),
+    [
+        (step("later", "WAIT", inputParameters={"duration": "2 hours"}), "Later is waiting until"),
+        (step("approve", "HUMAN"), "for anyone"),
+    ],
+    ids=["a time", "a person"],
+)
+def test_a_run_opens_with_the_task_that_it_waits_at_and_the_panel_says_for_what(
+    operator, clock, django_assert_max_num_queries, task, says
+):
+    run = start_run_of(task)
+    operator.get(run_url(run))  # the plan is parsed once in a process
+
+    with django_assert_max_num_queries(15):
+        panel = html(operator.get(run_url(run))).split('id="task-open"')[1]
+
+    assert says.lower() in panel.split('class="wait"')[1].split("</p>")[0].lower().replace("<code>", "").replace(
+        "</code>", ""
+    )
+    assert 'id="task-open"' not in html(operator.get(run_url(run, task="-")))
+
+
+def test_the_panel_shows_the_gate_that_a_task_waits_at_before_the_folded_ones_that_it_passed(operator, clock):
+    run = start_run_of(step("ship"))
+
+    gates = html(operator.get(run_url(run))).split("Why it is waiting")[1].split("</details>")[0]
+
+    closed, passed = gates.split('<details class="passed"')
+    assert "No worker has ever polled" in closed and "The task is due." in passed
+    assert "gates are open" in passed and "open" not in passed.split(">")[0]
+
+
+@pytest.mark.parametrize(
     ("bring_to", "offered"),
     [
-        (lambda run: None, ["pause", "terminate"]),
+        (lambda run: None, ["pause", "terminate", "front", "priority", "conclude"]),
         (lambda run: control.pause_run(run.pk, "ann"), ["resume", "terminate"]),
         (lambda run: control.terminate_run(run.pk, "ann"), ["retry", "restart"]),
         (lambda run: claim_and_report("ship", "FAILED_FOR_GOOD"), ["retry", "restart", "rerun"]),

@@ -27,11 +27,12 @@ def test_an_unknown_page_offers_navigation(operator):
     assert "No such run: no-such-run." in shown
 
 
-def test_an_unknown_address_displays_no_framework_text(operator):
-    shown = page(operator.get("/admin/no/such/page/"), 404)
+@pytest.mark.parametrize("address", ["/admin/no/such/page/", "/nonsense"])
+def test_an_unknown_address_is_named_as_such_without_texts_of_the_framework_or_of_retention(operator, address):
+    shown = page(operator.get(address), 404)
 
-    assert "It may never have existed" in shown
-    assert "Resolver404" not in shown
+    assert "No page has this address." in shown
+    assert "Resolver404" not in shown and "RETENTION_DAYS" not in shown
 
 
 @pytest.fixture

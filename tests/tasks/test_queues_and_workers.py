@@ -252,6 +252,21 @@ def test_a_worker_with_clock_skew_is_marked(operator, limited, clock, off, said)
     assert (f"clock {said}" in page) if said else ("clock ahead" not in page and "clock behind" not in page)
 
 
+def test_the_lines_of_a_former_claim_say_nothing_about_the_clock_of_a_worker(operator, clock):
+    scenario = Scenario(clock, step_without_policy("ship"))
+    van = scenario.worker("ship", "van@7")
+    van.polls()
+    TaskLog.objects.create(attempt_id=scenario.task("ship").pk, at=clock.now(), line="on my way")
+    van.fail_terminally("flat tire")
+    clock.advance(seconds=455)
+
+    scenario.rerun("ship")
+    van.polls()
+
+    assert TaskLog.objects.get().attempt_id == scenario.task("ship").pk
+    assert "clock behind" not in page_text(operator.get(WORKERS))
+
+
 def count_minute(clock, kind: str, name: str, hours_ago: int, **counts: int) -> None:
     MinuteCount.objects.create(kind=kind, name=name, at=(clock.now() // 60_000 - hours_ago * 60) * 60_000, **counts)
 

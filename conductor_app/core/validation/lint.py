@@ -225,7 +225,9 @@ def _compare_with_fork(spot: StepSpot, fork: Mapping[str, Any], joined: JsonValu
     ends = [body.steps[-1].get("taskReferenceName") for body in bodies_of(fork) if _is_step(body.steps[-1:])]
     named = set(joined) if isinstance(joined, list) and all(isinstance(ref, str) for ref in joined) else set()
     if not named:
-        message = f"This join names no tasks to join. The branches end with {', '.join(f'`{ref}`' for ref in ends)}."
+        refs = ", ".join(f"`{ref}`" for ref in ends if ref)
+        rest = f"The branches end with {refs}." if refs else "The branches have no steps."
+        message = f"This join names no tasks to join. {rest}"
         yield LintFinding(WARNING, UNJOINED, f"{spot.path}.joinOn", message)
     elif not named & set(references_inside(fork)):
         message = f"This join waits for no branch of the fork `{fork.get('taskReferenceName')}` before it."

@@ -250,7 +250,8 @@ def _label_of(document: Mapping[str, Any], path: str) -> str:
 
 
 def _place_label(place: StepPlace) -> str:
-    around = f"{place.owner} › {place.label}" if place.label else place.owner
+    label = _("branch %(number)s") % {"number": place.branch} if place.branch else place.label
+    around = f"{place.owner} › {label}" if label else place.owner
     if place.after:
         return _("after %(ref)s") % {"ref": place.after}
     if around:

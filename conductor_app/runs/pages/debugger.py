@@ -119,7 +119,16 @@ def _execute(request: HttpRequest, run_id: str, by: str, reason: str) -> str:
         debugging.remove_breakpoint(run_id, form.get("breakpoint", ""), by, reason)
         return _("Breakpoint removed.")
     debugging.continue_run(run_id, _continue_request(form, do), by, reason)
-    return _("The run continues.")
+    return CONTINUED[do] % {"ref": form.get("ref", "")}
+
+
+CONTINUED = {
+    "continue": gettext_lazy("The run continues."),
+    "over": gettext_lazy("The step continues. The run stops before the next step."),
+    "into": gettext_lazy("The step continues. The run stops before the first step of the sub-workflow."),
+    "to": gettext_lazy("The run continues and stops before %(ref)s."),
+}
+"""What a command on a stopped task has done, by its action."""
 
 
 def _continue_request(form: Any, do: str) -> ContinueRequest:

@@ -172,6 +172,11 @@ def format_audit_facts(facts: Any) -> str:
     return ", ".join(f"{name}: {value}" for name, value in facts.items()) if isinstance(facts, dict) else ""
 
 
+def _debugger_tab(view_model: RunViewModel) -> dict[str, Any]:
+    """Return the debugger with the diagram beside it."""
+    return {**diagram_tab(view_model), **debugger_tab(view_model)}
+
+
 TABS: dict[str, PageTab[RunViewModel]] = {
     tab.name: tab
     for tab in (
@@ -181,7 +186,7 @@ TABS: dict[str, PageTab[RunViewModel]] = {
         PageTab("data", gettext_lazy("Data"), "ops/runs/data.html", data_tab),
         PageTab("events", gettext_lazy("Events"), "ops/runs/events.html", run_events),
         PageTab("audit", gettext_lazy("Audit log"), "ops/runs/audit.html", audit_tab, "conductor.view_auditentry"),
-        PageTab("debugger", gettext_lazy("Debugger"), "ops/runs/debugger.html", debugger_tab, DEBUG_PERMISSION),
+        PageTab("debugger", gettext_lazy("Debugger"), "ops/runs/debugger.html", _debugger_tab, DEBUG_PERMISSION),
     )
 }
 
@@ -234,7 +239,8 @@ def _page_context(run: Run, request: HttpRequest) -> dict[str, Any]:
     may_do = partial(may, request.user, row=run)
     actions = available_actions(run.status, may_do)
     tabs = tabs_context(TABS, view_model, run, request)
-    has_panel = tabs["tab"] not in TABS_WITHOUT_PANEL
+    # The debugger shows the task that the run stops at itself.
+    has_panel = tabs["tab"] not in TABS_WITHOUT_PANEL and (tabs["tab"] != "debugger" or bool(view_model.query["task"]))
     panel = opened_panel(view_model) if has_panel else None
     acts = task_actions(panel.attempt if panel else None, view_model.now, may_do)
     return {

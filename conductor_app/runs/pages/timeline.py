@@ -54,8 +54,8 @@ from .view_model import NO_TASK, RunViewModel, status_chips, window_context
 
 MAX_DEPTH = 9
 """Deeper rows are indented like this depth."""
-LABEL_ROOM = 14
-"""Percent of the width that the text beside a bar needs."""
+LEAST_ROOM, MOST_ROOM, ROOM_OF_CHARACTER = 14, 48, 1.7
+"""Percent of the width that the text beside a bar needs, and each of its characters where a panel is open."""
 STRIP_TOLERANCE = 0.006
 """Bars of a summary become one if less than this share of the scale is between them."""
 
@@ -262,11 +262,12 @@ class LineBuilder:
         if not text or not self.scale.overlaps(begin, end):
             return None
         left, right = self.scale.percent_of(begin), self.scale.percent_of(end)
-        if usual and right - LABEL_ROOM < _percent(usual.left) < right + LABEL_ROOM:
+        room = min(max(len(text) * ROOM_OF_CHARACTER, LEAST_ROOM), MOST_ROOM)
+        if usual and right - room < _percent(usual.left) < right + room:
             right = max(right, _percent(usual.left) + _percent(usual.width))
-        if right <= 100 - LABEL_ROOM:
+        if right <= 100 - room:
             return BarLabel(text, f"{right:.2f}%", "after")
-        if left >= LABEL_ROOM:
+        if left >= room:
             return BarLabel(text, f"{left:.2f}%", "before")
         return BarLabel(text, f"{right:.2f}%", "inside")
 

@@ -90,10 +90,10 @@ class RunViewModel:
 
 
 def run_view_model(run: Run, values: Mapping[str, str]) -> RunViewModel:
-    """Return the view model for an address. A failed run opens with its failed task selected."""
+    """Return the view model for an address. It selects the failed task, or the one that the run waits at."""
     now, query = clock.now(), RunPageQuery(values)
     cause = run_cause(run, now, query["task"])
-    wanted = query["task"] or (cause.task if run.status in ("FAILED", "TIMED_OUT") else "")
+    wanted = query["task"] or (cause.task if cause.is_stuck or run.status in ("FAILED", "TIMED_OUT") else "")
     task = _selected_task(run, cause, wanted) if wanted and wanted != NO_TASK else None
     return RunViewModel(
         run, query, now, cause, typical_step_durations(run.name, run.version), task, run_lives(run, now)
@@ -170,7 +170,10 @@ def opened_panel(view_model: RunViewModel) -> TaskPanel | None:
     """Return the panel of the selected task."""
     if view_model.task is None:
         return None
-    return task_panel(view_model.run, view_model.task, view_model.query, view_model.known_verdicts, view_model.now)
+    cause = view_model.cause
+    persons = {cause.attempt_id: cause.person} if cause.person else {}
+    known = view_model.known_verdicts
+    return task_panel(view_model.run, view_model.task, view_model.query, known, view_model.now, persons)
 
 
 def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:

@@ -50,7 +50,7 @@ from ..queries.waiting import (
 )
 from ..queries.workers import HourOfMinutes, counts_in_range, first_uses_of_builds, last_hour
 from .actions import task_actions
-from .task_panel import attempts_for_panel
+from .task_panel import attempts_for_panel, gate_lists
 
 MAX_AHEAD = 10
 """Number of attempts ahead in the queue that the page lists."""
@@ -85,7 +85,7 @@ class WhyWaitingPage(ObjectPage):
             "title": _("Why is %(task)s waiting?") % {"task": attempt.task},
             "attempt": attempt,
             "badge": render_badge(attempt.status),
-            "verdicts": [(verdict, mark_names(verdict.sentence)) for verdict in verdicts],
+            "gates": gate_lists(verdicts),
             "is_waiting": bool(verdicts),
             "first": mark_names(closed[0].sentence) if closed else "",
             "position": position,

@@ -4,15 +4,16 @@ A log shows the newest lines first, older ones behind a link.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Case, F, Q, QuerySet, When
 from django.http import StreamingHttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.timezone import get_current_timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -42,6 +43,7 @@ from ...web.documents import (
 from ...web.links import LOG_PARAMETERS, RunPageQuery
 from ..queries.input_origins import InputOrigin, input_origins
 from ..queries.tasks import LogPosition, LogRequest, LogWindow, iterate_chunks, log_window, logged_at, position_of
+from ..queries.wait_reasons import persons_of, wait_reason
 from ..queries.waiting import GateVerdict, verdicts_on
 from .actions import step_after_task
 
@@ -214,6 +216,19 @@ class PanelSection:
     rows: Sequence[Any]
 
 
+class GateLists(NamedTuple):
+    """The gates of a waiting attempt: those that it waits at, and those that it has passed."""
+
+    closed: list[tuple[GateVerdict, SafeString]]
+    passed: list[tuple[GateVerdict, SafeString]]
+
+
+def gate_lists(verdicts: Iterable[GateVerdict]) -> GateLists:
+    """Return the verdicts with their sentences."""
+    rows = [(verdict, mark_names(verdict.sentence)) for verdict in verdicts]
+    return GateLists([row for row in rows if not row[0].is_open], [row for row in rows if row[0].is_open])
+
+
 _sections: Wiring[tuple[Callable[[Attempt], PanelSection | None], ...]] = process_state.wiring(())
 
 
@@ -230,7 +245,7 @@ class TaskPanel:
     hidden: int
     attempt: Attempt | None
     facts: list[tuple[str, Any]]
-    verdicts: list[tuple[GateVerdict, SafeString]]
+    verdicts: list[GateVerdict]
     documents: list[PayloadDocument]
     log: LogView | None
     origins: list[InputOriginView]
@@ -240,6 +255,13 @@ class TaskPanel:
     next_step: str = ""
     """The step to jump to in order to skip the task."""
     sections: Sequence[PanelSection] = ()
+    wait: SafeString | str = ""
+    """What the attempt waits for, if no queue has it."""
+
+    @property
+    def gates(self) -> GateLists:
+        """Return the gates, the closed ones first."""
+        return gate_lists(self.verdicts)
 
     @property
     def shown_column(self) -> AttemptColumn | None:
@@ -276,8 +298,13 @@ class TaskPanel:
         return self.attempt is not None and self.attempt.task.type == Human.type and self.attempt.ended_at is None
 
 
-def task_panel(run: Run, task: Task, query: RunPageQuery, known: KnownVerdicts, now: int) -> TaskPanel:
-    """Return the panel of a task, with the attempt whose number (from 1) is in the address, otherwise the last one."""
+def task_panel(
+    run: Run, task: Task, query: RunPageQuery, known: KnownVerdicts, now: int, persons: Mapping[str, str]
+) -> TaskPanel:
+    """Return the panel of a task, with the attempt whose number (from 1) is in the address, otherwise the last one.
+
+    `persons`: for whom attempts wait, as far as it is known, by their ids.
+    """
     number = query.number("attempt")
     attempts = attempts_of(task, number)
     for each in attempts:
@@ -289,7 +316,16 @@ def task_panel(run: Run, task: Task, query: RunPageQuery, known: KnownVerdicts, 
     attempt_columns = [
         _attempt_column(each, attempt, now, query.address(attempt=each.number + 1)) for each in attempts[-MAX_ATTEMPTS:]
     ]
-    return attempt_panel(attempt, attempt_columns, len(attempts) - len(attempt_columns), known, now, query)
+    panel = attempt_panel(attempt, attempt_columns, len(attempts) - len(attempt_columns), known, now, query)
+    return replace(panel, wait=_wait_sentence(attempt, persons, now)) if attempt is not None else panel
+
+
+def _wait_sentence(attempt: Attempt, persons: Mapping[str, str], now: int) -> SafeString | str:
+    """Return what an open attempt without a queue waits for. Gates explain the wait of others."""
+    if attempt.ended_at is not None or attempt.queue:
+        return ""
+    person = persons.get(attempt.pk) or persons_of([attempt], now).get(attempt.pk, "")
+    return mark_names(capfirst(wait_reason(attempt, None, now, person=person).sentence) + ".")
 
 
 def _times_text(attempt: Attempt, now: int) -> str:
@@ -342,7 +378,7 @@ def attempt_panel(
         hidden,
         attempt,
         attempt_facts(attempt, now),
-        [(verdict, mark_names(verdict.sentence)) for verdict in verdicts],
+        list(verdicts),
         payload_documents(attempt, DOCUMENTS),
         _worker_log(attempt, query),
         origin_views(attempt),

@@ -10,6 +10,7 @@ from ...access.visibility import sees_all_runs, visible
 from ...core.failure_grouping import build_of
 from ...core.step_types.base import queue_name
 from ...runs.models import Attempt, TaskLog
+from ...runs.queries.retention import time_of_id
 from ...utils.formatting import HOUR, MINUTE, SECOND, TimeRange
 from ..models import MinuteCount, Poller, WorkerHold
 from .tasks import logged_at
@@ -245,7 +246,7 @@ def _summarize_builds(names: Iterable[str], worked: Mapping[str, tuple[int, int,
 
 SEARCHED_ROWS = 500
 TOLERATED_MS = 5 * SECOND
-ATTEMPT_FIELDS = ("pk", "worker", "claimed_at", "ended_at")
+ATTEMPT_FIELDS = ("pk", "worker", "claimed_at", "ended_at", "poll_count", "scheduled_at")
 
 
 def clock_skews(now: int) -> dict[str, int]:
@@ -255,11 +256,14 @@ def clock_skews(now: int) -> dict[str, int]:
     """
     lines = list(TaskLog.objects.order_by("-pk").values_list("attempt_id", "at")[:SEARCHED_ROWS])
     rows = Attempt.objects.filter(pk__in={attempt_id for attempt_id, _ in lines}).exclude(worker="")
-    leased = {id: (worker, claimed, ended) for id, worker, claimed, ended in rows.values_list(*ATTEMPT_FIELDS)}
+    leased = {id: facts for id, *facts in rows.values_list(*ATTEMPT_FIELDS)}
     found: dict[str, int] = {}
     for attempt_id, at in lines:
-        worker, claimed_at, ended_at = leased.get(attempt_id, ("", None, None))
-        off = _distance(logged_at(at), claimed_at, ended_at or now) if worker and claimed_at else 0
+        worker, claimed_at, ended_at, claims, scheduled_at = leased.get(attempt_id, ("", None, None, 0, 0))
+        off = _distance(logged_at(at), claimed_at, ended_at or now) if claimed_at else 0
+        if off < 0 and (claims > 1 or scheduled_at != time_of_id(attempt_id)):
+            # A returned or rerun attempt keeps its id, and so the lines of its former claims.
+            continue
         if abs(off) > TOLERATED_MS:
             found.setdefault(worker, off)
     return found

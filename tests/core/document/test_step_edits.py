@@ -261,16 +261,16 @@ def test_the_document_of_a_step_is_replaced():
 
 
 def test_every_place_has_the_step_before_it_and_the_step_around_it():
-    places = [(place.path, place.after, place.owner) for place in places_of(BRANCHES)]
+    places = [(place.path, place.after, place.owner, place.branch) for place in places_of(BRANCHES)]
 
     assert places == [
-        ("tasks[0]", "", ""),
-        ("tasks[2]", "join", ""),
-        ("tasks[3]", "c", ""),
-        ("tasks[0].forkTasks[0][0]", "", "fork"),
-        ("tasks[0].forkTasks[0][1]", "a", "fork"),
-        ("tasks[0].forkTasks[1][0]", "", "fork"),
-        ("tasks[0].forkTasks[1][1]", "b", "fork"),
+        ("tasks[0]", "", "", 0),
+        ("tasks[2]", "join", "", 0),
+        ("tasks[3]", "c", "", 0),
+        ("tasks[0].forkTasks[0][0]", "", "fork", 1),
+        ("tasks[0].forkTasks[0][1]", "a", "fork", 1),
+        ("tasks[0].forkTasks[1][0]", "", "fork", 2),
+        ("tasks[0].forkTasks[1][1]", "b", "fork", 2),
     ]
 
 
