@@ -24,6 +24,7 @@ from ..settings import conf
 from ..utils import clock, randomness
 from . import selections
 from .models import BulkItem, BulkOperation
+from .queries import failed_again
 
 ItemAction = Callable[[str, Callable[[], None]], None]
 """Applies the action to a run id, and calls the second argument in the same transaction."""
@@ -283,13 +284,36 @@ def retry_refused(operation_id: str, by: str, reason: str = "") -> str:
         NotFound: when there is no such operation.
         Conflict: when no run refused the operation.
     """
+    row = _find_operation(operation_id)
+    if not row.refused:
+        raise Conflict(f"Operation {operation_id} has no refused runs.")
+    return _repeat(row, "refused_of", by, reason)
+
+
+def retry_failed_again(operation_id: str, by: str, reason: str = "") -> str:
+    """Start a new operation with the same action on the runs that failed again after it. Returns its id.
+
+    Raises:
+        NotFound: when there is no such operation.
+        Conflict: when no run failed again.
+    """
+    row = _find_operation(operation_id)
+    if not failed_again(row).exists():
+        raise Conflict(f"No run of operation {operation_id} has failed again.")
+    return _repeat(row, "failed_again_of", by, reason)
+
+
+def _repeat(row: BulkOperation, selection: str, by: str, reason: str) -> str:
+    labels = row.options.get("labels", ())
+    request = BulkRequest(row.action, {selection: row.pk}, reason or row.reason, row.options, labels, rate=row.rate)
+    return start(request, by)
+
+
+def _find_operation(operation_id: str) -> BulkOperation:
     row = BulkOperation.objects.filter(pk=operation_id).first()
     if row is None:
         raise NotFound(f"There is no bulk operation {operation_id}.")
-    if not row.refused:
-        raise Conflict(f"Operation {operation_id} has no refused runs.")
-    selection, names = {"refused_of": row.pk}, row.options.get("labels", ())
-    return start(BulkRequest(row.action, selection, reason or row.reason, row.options, names, rate=row.rate), by)
+    return row
 
 
 def lock_operation(operation_id: str) -> BulkOperation:

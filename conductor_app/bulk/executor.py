@@ -26,7 +26,8 @@ from ..utils.process_state import Slot
 from . import selections
 from .commands import ItemAction, bulk_action_of, lock_operation, pause_row
 from .models import BulkItem, BulkOperation
-from .queries import REOPENING_ACTIONS, UNSUCCESSFUL_STATUSES
+from .queries import REOPENING_ACTIONS
+from .selections import UNSUCCESSFUL_STATUSES
 
 COUNTERS = {"DONE": "done", "REFUSED": "refused"}
 

@@ -18,6 +18,7 @@ from ..failures.models import Failure, FailureGroup
 from ..runs.models import Run
 from . import selections
 from .models import BulkItem, BulkOperation
+from .selections import UNSUCCESSFUL_STATUSES
 
 MAX_COUNTED = 10_000
 MAX_REASONS = 10
@@ -110,12 +111,10 @@ def _strip_ids(answer: str) -> str:
 
 REOPENING_ACTIONS = ("retry", "rerun", "restart")
 """Actions whose success is known only when the run ends."""
-UNSUCCESSFUL_STATUSES = ("FAILED", "TIMED_OUT")
 FAILED_AGAIN = "FAILED_AGAIN"
 """Result of a run that an operation reopened and that did not succeed."""
 MAX_EXAMINED = 10_000
 """Runs of an operation that are searched for those that failed again."""
-MAX_CANARY_FAILURES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,24 +167,35 @@ def failed_again(operation: BulkOperation) -> QuerySet[BulkItem]:
     """Return the items whose runs did not succeed afterwards, among the first MAX_EXAMINED that were changed."""
     if operation.action not in REOPENING_ACTIONS:
         return BulkItem.objects.none()
-    applied = operation.items.filter(outcome=BulkItem.DONE).order_by("number")
-    return operation.items.filter(pk__in=applied.values("pk")[:MAX_EXAMINED]).filter(_has_failed_run())
+    failed = Run.objects.filter(pk=OuterRef("run_id"), status__in=UNSUCCESSFUL_STATUSES)
+    return operation.items.filter(Exists(failed), pk__in=_examined_items(operation).values("pk"))
 
 
-def canary_failures(operation: BulkOperation) -> list[BulkItem]:
-    """Return the items of the canary that were rejected, or whose runs did not succeed afterwards."""
-    if not operation.canary_size:
-        return []
-    tried = operation.items.exclude(outcome__in=(BulkItem.WAITING, BulkItem.WITHDRAWN)).order_by("number")
-    failed = Q(outcome=BulkItem.REFUSED)
-    if operation.action in REOPENING_ACTIONS:
-        failed |= Q(_has_failed_run())
-    canary = operation.items.filter(pk__in=tried.values("pk")[: operation.canary_size])
-    return list(canary.filter(failed).order_by("number")[:MAX_CANARY_FAILURES])
+def _examined_items(operation: BulkOperation) -> QuerySet[BulkItem]:
+    return operation.items.filter(outcome=BulkItem.DONE).order_by("number")[:MAX_EXAMINED]
 
 
-def _has_failed_run() -> Exists:
-    return Exists(Run.objects.filter(pk=OuterRef("run_id"), status__in=UNSUCCESSFUL_STATUSES))
+@dataclass(frozen=True, slots=True)
+class BulkOutcome:
+    """What became of the runs of an operation that reopens them.
+
+    `pending`: runs that it has not handled yet or that are open. `succeeded`: the other runs that it was applied to.
+    """
+
+    succeeded: int
+    failed_again: int
+    pending: int
+
+
+def outcome_of(operation: BulkOperation) -> BulkOutcome | None:
+    """Return what became of the runs, or None if success of the action does not depend on them. Runs one query."""
+    if operation.action not in REOPENING_ACTIONS:
+        return None
+    runs = Run.objects.filter(pk__in=_examined_items(operation).values("run_id")).order_by()
+    counts = dict(runs.values_list("status").annotate(Count("pk"))) if operation.done else {}
+    failed = sum(counts.get(status, 0) for status in UNSUCCESSFUL_STATUSES)
+    still_open = sum(count for status, count in counts.items() if status in RUN.open)
+    return BulkOutcome(operation.done - failed - still_open, failed, operation.remaining_count + still_open)
 
 
 ACTION_LABELS = {

@@ -92,6 +92,7 @@ SCANNING_FILTERS: dict[str, Callable[[RunQuerySet, Any], ScannedRuns]] = {
     "inside": _scan_document,
 }
 MAX_IDS = 1_000
+UNSUCCESSFUL_STATUSES = ("FAILED", "TIMED_OUT")
 
 
 def search_runs(found: RunQuerySet, term: str) -> RunQuerySet | ScannedRuns:
@@ -146,6 +147,11 @@ def _filter_refused(found: RunQuerySet, operation: str) -> RunQuerySet:
     return found.filter(pk__in=BulkItem.objects.filter(operation=operation, outcome="REFUSED").values("run_id"))
 
 
+def _filter_failed_again(found: RunQuerySet, operation: str) -> RunQuerySet:
+    applied = BulkItem.objects.filter(operation=operation, outcome="DONE")
+    return found.filter(pk__in=applied.values("run_id"), status__in=UNSUCCESSFUL_STATUSES)
+
+
 def ended_between(selection: Mapping[str, Any]) -> RunQuerySet:
     """Return all runs that ended in the span of a selection, by the index on ends alone."""
     found = _readable_runs().order_by()
@@ -177,6 +183,7 @@ INDEXED_FILTERS: dict[str, Callable[[RunQuerySet, Any], RunQuerySet]] = {
     "idempotency_key": lambda found, key: found.filter(idempotency_key=key),
     "failure_group": _filter_failure_group,
     "refused_of": _filter_refused,
+    "failed_again_of": _filter_failed_again,
 }
 START_ORDER_FILTERS: dict[str, Callable[[RunQuerySet, int], RunQuerySet]] = {
     "ended_since": lambda found, moment: found.alias(end=_unindexed_end(0)).filter(end__gte=moment),
@@ -264,6 +271,7 @@ DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
     "inside": _describe_value(gettext_lazy("where %(value)s")),
     FAILURE_GROUP: _describe_value(gettext_lazy("with failures in group %(value)s")),
     "refused_of": _describe_value(gettext_lazy("rejected in bulk operation %(value)s")),
+    "failed_again_of": _describe_value(gettext_lazy("that failed again after bulk operation %(value)s")),
 }
 Selection = Mapping[str, Any]
 Filter = Callable[[RunQuerySet, Any], RunQuerySet | ScannedRuns]

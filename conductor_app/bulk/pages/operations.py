@@ -10,6 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict, StreamingHttpResponse
 from django.urls import path, reverse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -24,7 +25,7 @@ from ...runs.models import Run
 from ...runs.pages.actions import RUN_ACTIONS
 from ...runs.pages.filters import LIST_FIELDS, selection_parameters
 from ...runs.queries.recent import run_keys
-from ...web.badges import render_badge, render_pill
+from ...web.badges import format_count, render_badge, render_pill
 from ...web.documents import CsvBuffer, escape_formula
 from ...web.pages import ObjectPage, Page, get_or_404, require_permission_on_any, show_refusal
 from .. import commands, selections
@@ -35,11 +36,12 @@ from ..queries import (
     FAILED_AGAIN,
     MAX_EXAMINED,
     REOPENING_ACTIONS,
+    BulkOutcome,
     RunResult,
-    canary_failures,
     count_selection,
     failed_again,
     frequent_answers,
+    outcome_of,
     run_results,
     selected_workflow,
     visible_operations,
@@ -253,18 +255,18 @@ class BulkOperationPage(ObjectPage):
         outcome, after = request.GET.get("outcome", ""), request.GET.get("after", "")
         outcome = outcome if outcome in OUTCOME_LABELS or outcome == FAILED_AGAIN else ""
         items = _load_items(row, outcome, int(after) if after.isdecimal() and len(after) < 10 else 0)
-        canary = canary_failures(row) if row.verdict else []
-        results = run_results([*items[:PAGE_SIZE], *canary])
+        results, result = run_results(items[:PAGE_SIZE]), outcome_of(row)
         item_rows = [_item_row(row, item, results) for item in items[:PAGE_SIZE]]
         is_open = row.state in BULK.open
         return {
             "title": operation_title(row),
             "operation": row,
-            "state": render_state_pill(row),
+            "state": _result_pill(row, result),
+            "result": result,
+            "action": ACTION_LABELS[row.action],
             "words": _selection_text(row),
             "cause": _failure_group_of(row),
             "paused": _pause_entry(row),
-            "canary_failures": [_item_row(row, item, results) for item in canary],
             "is_open": is_open,
             "is_final": not is_open and not any(each.result and each.result.is_open for each in item_rows),
             "may_pause": BULK.allows(row.state, "pause"),
@@ -272,15 +274,16 @@ class BulkOperationPage(ObjectPage):
             "is_own": row.by == request.user.get_username() or row.owner_id == request.user.pk,
             "may_stop": BULK.allows(row.state, "stop"),
             "may_act": _may_act_on(request, row),
-            "share": _progress_segments(row),
+            "progress": _progress_text(row, result),
+            "share": _progress_segments(row, result),
             "seconds": _remaining_ms(row),
             "answers": [(_outcome_pill(outcome), answer, count) for outcome, answer, count in frequent_answers(row)],
             "items": item_rows,
             "max_examined": MAX_EXAMINED if outcome == FAILED_AGAIN and row.done > MAX_EXAMINED else 0,
-            "run_keys": run_keys(item.run_id for item in [*items[:PAGE_SIZE], *canary]),
+            "run_keys": run_keys(item.run_id for item in items[:PAGE_SIZE]),
             "next": items[PAGE_SIZE - 1].number if len(items) > PAGE_SIZE else None,
             "outcome": outcome,
-            "outcomes": _outcome_filters(row),
+            "outcomes": _outcome_filters(row, result),
             "plan_address": reverse("admin:bulk_plan", query=_plan_parameters(row)),
             "export": reverse("admin:bulk_export", args=[row.pk]),
             "audit": _audit_address(row) if request.user.has_perm("conductor.view_auditentry") else "",
@@ -349,6 +352,10 @@ def _handle_button(row: BulkOperation, request: HttpRequest, by: str, reason: st
         case "retry_refused":
             messages.success(request, _("Started a new operation for the rejected runs."))
             return _operation_address(commands.retry_refused(row.pk, by, reason))
+        case "retry_failed_again":
+            started = commands.retry_failed_again(row.pk, by, reason)
+            messages.success(request, _("Started a new operation for the runs that failed again."))
+            return _operation_address(started)
         case _:
             raise Invalid(_("Missing or unknown action."))
     return _operation_address(row.pk)
@@ -399,12 +406,12 @@ def _item_row(row: BulkOperation, item: BulkItem, results: Mapping[str, RunResul
     return ItemRow(item, render_badge(result.status), result)
 
 
-def _outcome_filters(row: BulkOperation) -> list[tuple[str, str, int]]:
+def _outcome_filters(row: BulkOperation, result: BulkOutcome | None) -> list[tuple[str, str, int]]:
     """Return the filters of the list of runs, with the number of runs of each."""
     filters = [(name, str(label), _outcome_count(row, name)) for name, (_, label) in OUTCOME_LABELS.items()]
-    if row.action in REOPENING_ACTIONS:
+    if result is not None:
         place = list(OUTCOME_LABELS).index(BulkItem.DONE) + 1
-        filters.insert(place, (FAILED_AGAIN, str(FAILED_AGAIN_LABEL), failed_again(row).count()))
+        filters.insert(place, (FAILED_AGAIN, str(FAILED_AGAIN_LABEL), result.failed_again))
     return filters
 
 
@@ -425,11 +432,38 @@ def _remaining_ms(row: BulkOperation) -> int | None:
     return round(row.remaining_count / row.rate) * 1000
 
 
-def _progress_segments(row: BulkOperation) -> list[tuple[str, int, int]]:
-    """Return the segments of the progress bar: kind, offset, width. Both numbers are in thousandths."""
+def _result_pill(row: BulkOperation, result: BulkOutcome | None) -> SafeString:
+    """Return the state of an operation, which tells that runs failed after it if it has ended."""
+    if result is None or not result.failed_again or row.state != "DONE":
+        return render_state_pill(row)
+    return render_pill("failed", _("Done with failures"), "failed")
+
+
+def _progress_text(row: BulkOperation, result: BulkOutcome | None) -> SafeString:
+    done, failed = (row.done, 0) if result is None else (result.succeeded, result.failed_again)
+    left = row.remaining_count if result is None else result.pending
+    if result is None:
+        text = _("<b>{done}</b> applied, <b>{refused}</b> rejected, <b>{left}</b> pending of {total}.")
+    elif row.refused:
+        text = _(
+            "<b>{done}</b> succeeded, <b>{failed}</b> failed again, <b>{refused}</b> rejected, <b>{left}</b> pending "
+            "of {total}."
+        )
+    else:
+        text = _("<b>{done}</b> succeeded, <b>{failed}</b> failed again, <b>{left}</b> pending of {total}.")
+    counts = {"done": done, "failed": failed, "refused": row.refused, "left": left, "total": row.total}
+    return format_html(text, **{name: format_count(count) for name, count in counts.items()})
+
+
+def _progress_segments(row: BulkOperation, result: BulkOutcome | None) -> list[tuple[str, int, int]]:
+    """Return the segments of the progress bar: kind, offset, width. Both numbers are in thousandths.
+
+    If the success of the action depends on the runs, those that are still open are pending.
+    """
+    done, failed = (row.done, row.refused) if result is None else (result.succeeded, result.failed_again + row.refused)
     parts, offset = [], 0
-    for kind in ("done", "refused", "withdrawn"):
-        width = round(1000 * getattr(row, kind) / row.total) if row.total else 0
+    for kind, count in (("done", done), ("refused", failed), ("withdrawn", row.withdrawn)):
+        width = round(1000 * count / row.total) if row.total else 0
         parts.append((kind, offset, width))
         offset += width
     return parts

@@ -141,11 +141,14 @@ FILTER_FIELDS: tuple[FilterField, ...] = (
     FilterField("inside", gettext_lazy("Input/output value"), "inside", hint="input.customer.id=42"),
     FilterField("failure_group", gettext_lazy("Failure group"), "failure_group", parse_integer),
     FilterField("refused_of", gettext_lazy("Rejected in bulk operation"), "refused_of"),
+    FilterField("failed_again_of", gettext_lazy("Failed again after bulk operation"), "failed_again_of"),
 )
 START_FIELDS = ("started_since", "started_before")
 BASIC_FIELDS = ("q", "name", "top_level", *START_FIELDS)
 EXTRA_FIELDS = tuple(
-    field for field in FILTER_FIELDS if field.name not in (*BASIC_FIELDS, "failure_group", "refused_of")
+    field
+    for field in FILTER_FIELDS
+    if field.name not in (*BASIC_FIELDS, "failure_group", "refused_of", "failed_again_of")
 )
 """Fields behind `More filters`."""
 
