@@ -2,17 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.utils.translation import gettext_lazy
 
 from ..access.authentication import Actor, current_actor
 from ..access.permissions import READ, RUN_VIEW_RIGHTS, WORKFLOW_DEF
 from ..access.visibility import visible
 from ..core.failure_grouping import informative_line
-from ..core.states import RUN
+from ..core.states import RUN, TERMINATED
 from ..explanations.cause import failure_reasons
 from ..failures.models import Failure, FailureGroup
 from ..runs.models import Run
@@ -196,6 +196,71 @@ def outcome_of(operation: BulkOperation) -> BulkOutcome | None:
     failed = sum(counts.get(status, 0) for status in UNSUCCESSFUL_STATUSES)
     still_open = sum(count for status, count in counts.items() if status in RUN.open)
     return BulkOutcome(operation.done - failed - still_open, failed, operation.remaining_count + still_open)
+
+
+MAX_REPAIRS = 50
+"""Operations since the first failure of a group that are searched for those on its runs."""
+
+
+@dataclass(slots=True)
+class Repairs:
+    """What became of runs with a failure.
+
+    `failed`: those that are failed. `terminated`, `pending`: those that an operator ended, and those that are open.
+    `by_hand`: those that completed after an operator had reopened them. `by_policy`: those that completed by
+    themselves, by a retry or another path. `operations`: the bulk operations that reopened some of the runs last,
+    newest first, each with the number of runs that completed after it.
+    """
+
+    total: int = 0
+    failed: int = 0
+    terminated: int = 0
+    pending: int = 0
+    by_hand: int = 0
+    by_policy: int = 0
+    operations: dict[BulkOperation, int] = field(default_factory=dict)
+
+    @property
+    def by_operations(self) -> int:
+        return sum(self.operations.values())
+
+
+def repairs_of(failed_at: Mapping[str, int]) -> Repairs:
+    """Return what became of runs, given the time of the newest failure of each. Runs one query, two with operations.
+
+    Runs that have been removed are not counted.
+    """
+    found = Repairs()
+    if not failed_at:
+        return found
+    reopening = visible_operations().filter(action__in=REOPENING_ACTIONS, created_at__gte=min(failed_at.values()))
+    newest = reopening.order_by("-created_at").values("pk")[:MAX_REPAIRS]
+    items = BulkItem.objects.filter(operation__in=newest, run_id=OuterRef("pk"), outcome=BulkItem.DONE).order_by("-at")
+    runs = visible(Run.objects.filter(pk__in=list(failed_at))).annotate(
+        reopened_by=Subquery(items.values("operation")[:1]), reopened_at=Subquery(items.values("at")[:1])
+    )
+    completed, attempted = Counter[str](), set[str]()
+    columns = ("pk", "status", "created_at", "last_retried_at", "reopened_by", "reopened_at")
+    for run_id, status, created_at, last_retried_at, operation, reopened_at in runs.values_list(*columns):
+        is_reopened = reopened_at is not None and reopened_at >= failed_at[run_id]
+        if operation:
+            attempted.add(operation)
+        found.total += 1
+        if status in UNSUCCESSFUL_STATUSES:
+            found.failed += 1
+        elif status in RUN.open:
+            found.pending += 1
+        elif status == TERMINATED:
+            found.terminated += 1
+        elif is_reopened:
+            completed[operation] += 1
+        elif max(created_at, last_retried_at) >= failed_at[run_id]:
+            found.by_hand += 1
+        else:
+            found.by_policy += 1
+    rows = BulkOperation.objects.filter(pk__in=attempted).order_by("-created_at") if attempted else ()
+    found.operations = {row: completed[row.pk] for row in rows}
+    return found
 
 
 ACTION_LABELS = {

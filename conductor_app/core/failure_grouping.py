@@ -183,6 +183,11 @@ def split_variable_parts(message: str) -> list[tuple[str, bool]]:
     return [("".join(part), varies) for varies, part in _group_by_mark(text, marks)]
 
 
+def stable_title(message: str) -> str:
+    """Return the informative line of a message with an ellipsis for each part that varies in its group."""
+    return "".join("…" if varies else text for text, varies in split_variable_parts(message))
+
+
 def _names_the_cause(text: str, begin: int, end: int) -> bool:
     return bool(_STATUS_CODE.match(text[begin:end]) or _ARGUMENT.search(text[:begin]))
 

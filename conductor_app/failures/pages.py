@@ -11,24 +11,45 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from ..access.models import AuditEntry
 from ..access.visibility import controllable, may, visible
+from ..bulk.pages.operations import operation_title
+from ..bulk.pages.operations import render_state_pill as render_operation_state
+from ..bulk.queries import Repairs, repairs_of
 from ..core.errors import Invalid, NotFound, RequestRefused
-from ..core.failure_grouping import split_variable_parts
+from ..core.failure_grouping import split_variable_parts, stable_title
 from ..core.states import FAILURE, REGRESSED
 from ..definitions.pages.versions import version_markers
 from ..runs.queries.recent import run_keys
 from ..utils import clock
 from ..utils.formatting import LazyText, TimeRange
-from ..web.badges import render_pill
-from ..web.charts import ChartSeries, TrendChart, build_markers, chosen_range, range_links, sparkline
+from ..web.badges import format_count, render_pill
+from ..web.charts import (
+    ChartSeries,
+    TrendChart,
+    build_markers,
+    chosen_range,
+    fitting_range,
+    range_links,
+    sparkline,
+)
 from ..web.links import failure_group_address
 from ..web.pages import ObjectPage, Page, require_permission, require_permission_on_any, show_refusal
 from . import commands
 from .models import FailureGroup
-from .queries import LAST, ORDERS, VIEWS, FailureDetail, ListedFailureGroup, failure_detail, failure_inbox, shown_group
+from .queries import (
+    LOST_RUNS,
+    MAX_GROUPS,
+    ORDERS,
+    VIEWS,
+    FailureDetail,
+    ListedFailureGroup,
+    failure_detail,
+    failure_inbox,
+    shown_group,
+)
 
 PERMISSION = "conductor.change_run"
 STATE_PILLS = {
@@ -39,6 +60,8 @@ STATE_PILLS = {
     "IGNORED": ("stopped", "skipped", gettext_lazy("Ignored")),
 }
 MAX_ACTIONS = 20
+SHARED_ACTIONS = ("acknowledge", "resolve", "ignore", "reopen", "assign")
+"""Actions on several groups at once."""
 BREAKDOWN_LABELS = {
     "version": gettext_lazy("By version"),
     "build": gettext_lazy("By worker build"),
@@ -92,8 +115,8 @@ class FailuresPage(Page):
         view, query = request.GET.get("view", "open"), request.GET
         view = view if view in VIEWS else "open"
         definition, text = query.get("definition", "").replace("\0", ""), query.get("q", "").replace("\0", "")
-        sort = query.get("sort", LAST)
-        sort = sort if sort in ORDERS else LAST
+        sort = query.get("sort", LOST_RUNS)
+        sort = sort if sort in ORDERS else LOST_RUNS
         user = request.user.get_username()
         found = failure_inbox(view, user, clock.now(), definition=definition, text=text, sort=sort)
         return {
@@ -106,8 +129,32 @@ class FailuresPage(Page):
             "text": text,
             "is_filtered": bool(definition or text),
             "sort": sort,
+            "may_act": may(request.user, PERMISSION),
+            "moves": TRANSITIONS,
             "orders": {name: (label, _sort_address(request, name)) for name, (label, _columns) in ORDERS.items()},
         }
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Change the state or the assignee of the selected groups."""
+        require_permission_on_any(request, PERMISSION)
+        ids = [int(id) for id in request.POST.getlist("group")[:MAX_GROUPS] if id.isdecimal() and len(id) < 19]
+        groups = list(controllable(FailureGroup.objects.filter(pk__in=ids)))
+        name, by = request.POST.get("do", ""), request.user.get_username()
+        form = {"reason": request.POST.get("reason", ""), "assignee": by}
+        changed = 0
+        try:
+            if not groups or name not in SHARED_ACTIONS:
+                raise Invalid(_("Select failure groups, and an action."))
+            for group in groups:
+                ACTIONS[name](group, form, by)
+                changed += 1
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+        if changed:
+            text = ngettext("%(count)s failure group changed.", "%(count)s failure groups changed.", changed)
+            messages.success(request, text % {"count": changed})
+        view = request.POST.get("view", "")
+        return HttpResponseRedirect(reverse("admin:failures", query={"view": view} if view in VIEWS else {}))
 
 
 def _group_row(listed_group: ListedFailureGroup) -> dict[str, Any]:
@@ -140,9 +187,12 @@ class FailureGroupPage(ObjectPage):
     def get_context(self, request: HttpRequest, group_id: int) -> dict[str, Any]:
         group, parts = _find_group_and_parts(group_id)
         place = request.GET.get("place", "").replace("\0", "").strip()[:200].removeprefix("input.")
-        time_range = TimeRange.aligned(chosen_range(request), clock.now())
+        now = clock.now()
+        time_range = TimeRange.aligned(chosen_range(request, fitting_range(now - group.first_at)), now)
         detail = failure_detail(group, time_range, place)
         acts = AuditEntry.objects.filter(object_type="failure group", object_id=str(group.pk)).order_by("-id")
+        repairs = repairs_of(detail.failed_at)
+        titles = {group.pk: stable_title(group.sample or group.message)}
         versions = [int(share.value) for share in detail.by["version"]]
         return {
             "title": f"{group.definition} › {group.ref or _('(workflow)')}",
@@ -151,6 +201,17 @@ class FailureGroupPage(ObjectPage):
             "group": group,
             "state": render_state_pill(group.state),
             "detail": detail,
+            "repairs": repairs,
+            "became": _describe_repairs(repairs) if repairs.total else "",
+            "operations": [
+                {
+                    "row": row,
+                    "title": operation_title(row, titles),
+                    "state": render_operation_state(row),
+                    "count": count,
+                }
+                for row, count in repairs.operations.items()
+            ],
             "run_keys": run_keys(failure.run_id or "" for failure in detail.samples),
             "place": place,
             "by_value": [
@@ -192,13 +253,34 @@ class FailureGroupPage(ObjectPage):
         return HttpResponseRedirect(failure_group_address(group.pk))
 
 
+def _describe_repairs(repairs: Repairs) -> str:
+    """Return what became of the affected runs in one sentence."""
+    others = (
+        (repairs.by_operations, _("%(count)s repaired by bulk operations")),
+        (repairs.by_hand, _("%(count)s by hand") if repairs.by_operations else _("%(count)s repaired by hand")),
+        (repairs.by_policy, _("%(count)s completed without an operator")),
+        (repairs.pending, _("%(count)s open")),
+        (repairs.terminated, _("%(count)s terminated")),
+    )
+    counts = {"failed": format_count(repairs.failed), "total": format_count(repairs.total)}
+    first = ngettext(
+        "%(failed)s of %(total)s run still failed", "%(failed)s of %(total)s runs still failed", repairs.total
+    )
+    return ", ".join([first % counts, *(text % {"count": format_count(count)} for count, text in others if count)])
+
+
 def render_failure_message(group: FailureGroup) -> SafeString:
-    """Return the newest message of a group, with dimmed parts that differ between its failures."""
+    """Return the message of a group, with an ellipsis for each part that differs between its failures."""
     parts = split_variable_parts(group.sample or group.message)
     if not parts:
         return format_html('<span class="muted">{}</span>', _("no reason given"))
     return format_html_join(
-        "", "{}", ((format_html('<span class="varies">{}</span>', text) if varies else text,) for text, varies in parts)
+        "",
+        "{}",
+        (
+            (format_html('<span class="varies" title="{}">…</span>', text) if varies else text,)
+            for text, varies in parts
+        ),
     )
 
 

@@ -276,6 +276,8 @@ class FailureDetail:
     trace: str = ""
     bars: list[int] = field(default_factory=list)
     builds: dict[str, int] = field(default_factory=dict)
+    failed_at: dict[str, int] = field(default_factory=dict)
+    """The time of the newest failure of each affected run."""
 
     @property
     def is_standalone(self) -> bool:
@@ -300,7 +302,8 @@ def failure_detail(group: FailureGroup, time_range: TimeRange, place: str = "") 
     """
     hourly_counts = visible(HourlyFailureCount.objects.filter(merged_into([group.pk]))).order_by()
     newest = list(visible(Failure.objects.filter(merged_into([group.pk]))).order_by("-at", "-pk")[:SEARCHED_ROWS])
-    affected = list(dict.fromkeys(failure.run_id for failure in newest if failure.run_id))
+    failed_at = {failure.run_id: failure.at for failure in reversed(newest) if failure.run_id}
+    affected = list(failed_at)[::-1]
     labels = RunLabel.objects.filter(run__in=affected).order_by().values_list("name")
     by_label = labels.annotate(count=Count("pk")).order_by("-count", "name")
     places = hourly_counts.values_list("version", "build").annotate(total=Sum("count"), since=Min("hour_at"))
@@ -323,6 +326,7 @@ def failure_detail(group: FailureGroup, time_range: TimeRange, place: str = "") 
         trace=((attempts.reason if attempts else "") or _read_reason(newest))[:MAX_TRACE],
         bars=_count_bars(hourly_counts, newest, time_range),
         builds=_first_failures_of_builds(origins),
+        failed_at=failed_at,
     )
 
 

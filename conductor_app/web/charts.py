@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import get_current_timezone
 from django.utils.translation import gettext as _
 
-from ..utils.formatting import DAY, DAY_RANGE, HOUR, LABELS, TimeRange
+from ..utils.formatting import DAY, DAY_RANGE, HOUR, LABELS, LENGTHS, MONTH_RANGE, TimeRange
 from ..utils.time_scale import TimeScale
 from .badges import format_count
 
@@ -196,6 +196,11 @@ def chosen_range(request: HttpRequest, default: str = DAY_RANGE, allowed: Iterab
     """Return the name of the range that the address selects."""
     name = request.GET.get("range", "")
     return name if name in allowed else default
+
+
+def fitting_range(age_ms: int) -> str:
+    """Return the name of the shortest range that includes everything since an age."""
+    return next((name for name, (count, step) in LENGTHS.items() if age_ms < (count - 1) * step), MONTH_RANGE)
 
 
 def range_links(request: HttpRequest, current: str, allowed: Iterable[str] = LABELS) -> list[dict[str, Any]]:

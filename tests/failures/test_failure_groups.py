@@ -6,11 +6,14 @@ from html import unescape
 import pytest
 
 from conductor_app.access.models import AuditEntry
+from conductor_app.bulk import commands as bulk_commands
+from conductor_app.bulk import executor as bulk_executor
 from conductor_app.failures import commands as failure_groups
 from conductor_app.failures.models import FailureGroup
-from tests.builders import step
+from conductor_app.runs.models import Run
+from tests.builders import step, step_without_policy
 from tests.page_text import html, page_text
-from tests.scenario import Scenario
+from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 INBOX = "/admin/failures/"
@@ -39,7 +42,7 @@ def page_of(found: FailureGroup) -> str:
 def test_the_list_displays_groups_with_their_counts(operator, scenario):
     page = page_text(operator.get(INBOX))
 
-    assert "502 from gateway 2" in page and "<n>" not in page and "no funds" in page
+    assert "502 from gateway …" in page and "<n>" not in page and "no funds" in page
     assert "Open 2" in page and "New today 2" in page and "Regressed 0" in page
 
 
@@ -167,9 +170,57 @@ def test_counts_of_only_the_newest_runs_are_labeled_as_such(operator, scenario, 
     assert "By worker of the newest 1" in page and "By worker build of the newest" not in page
 
 
-def test_the_title_is_the_newest_message_with_dimmed_variable_parts(operator, scenario):
+def test_the_title_stays_the_same_whatever_number_the_newest_message_has(operator, scenario):
     for address in (INBOX, page_of(group())):
-        assert '502 from gateway <span class="varies">2</span>' in html(operator.get(address))
+        assert '502 from gateway <span class="varies" title="2">…</span>' in html(operator.get(address))
+
+
+def test_a_group_tells_how_many_runs_are_still_failed_and_what_repaired_the_others(operator, clock):
+    scenario = Scenario(clock, step_without_policy("pay"))
+    for _ in range(3):
+        scenario.starts("order")
+    for number in range(4):
+        scenario.worker("pay").fail_terminally(f"502 from gateway {number}")
+    failure_groups.group_failures(100)
+    assert "4 of 4 runs still failed." in page_text(operator.get(page_of(group())))
+
+    scenario.retry()
+    scenario.worker("pay").completes()
+    clock.advance(seconds=5)
+    chosen = {"ids": list(Run.objects.filter(status="FAILED").values_list("pk", flat=True)[:2])}
+    id = bulk_commands.start(bulk_commands.BulkRequest("retry", chosen, "the gateway is back"), ACTOR)
+    for _ in range(4):
+        with run_commit_hooks():
+            bulk_executor.run_due_operations()
+        clock.advance(seconds=0.5)
+    scenario.worker("pay").completes()
+    scenario.worker("pay").fail_terminally("502 from gateway 9")
+    failure_groups.group_failures(100)
+
+    page = operator.get(page_of(group()))
+    assert "2 of 4 runs still failed, 1 repaired by bulk operations, 1 by hand." in page_text(page)
+    assert f"/admin/bulk/{id}/" in html(page) and "1 run repaired" in page_text(page)
+
+
+def test_the_chart_of_a_group_has_the_range_of_its_failures(operator, scenario, clock):
+    assert operator.get(page_of(group())).context["chart"].time_range.name == "1h"
+    clock.advance(seconds=3 * 86_400)
+    assert operator.get(page_of(group())).context["chart"].time_range.name == "7d"
+
+
+def test_several_groups_are_changed_at_once(operator, viewer, scenario):
+    ids = [found.pk for found in FailureGroup.objects.all()]
+
+    page = operator.post(INBOX, {"do": "acknowledge", "group": ids, "reason": "an outage"}, follow=True)
+    operator.post(INBOX, {"do": "assign", "group": [*ids, "x"]})
+
+    assert "2 failure groups changed." in page_text(page)
+    assert set(FailureGroup.objects.values_list("state", "assignee")) == {("ACKNOWLEDGED", "olga")}
+    assert AuditEntry.objects.filter(action="acknowledge", reason="an outage").count() == 2
+    assert "Select failure groups" in page_text(operator.post(INBOX, {"do": "merge", "group": ids}, follow=True))
+    assert "Select failure groups" in page_text(operator.post(INBOX, {"do": "resolve"}, follow=True))
+    assert viewer.post(INBOX, {"do": "resolve", "group": ids}).status_code == 403
+    assert 'name="group"' not in html(viewer.get(INBOX))
 
 
 def fail_for_good(scenario: Scenario, reason: str, worker: str = "w7@41", times: int = 1) -> None:
@@ -192,7 +243,8 @@ def test_groups_are_sorted_by_lost_runs_count_and_time(operator, scenario):
     lost = [row["lost"] for row in operator.get(INBOX, {"sort": "lost"}).context["rows"]]
     assert lost == sorted(lost, reverse=True) and lost[0] == 3 and listed(operator, sort="lost")[0] == "card refused"
     assert listed(operator, sort="count")[:2] == ["card refused", "502 from gateway <n>"]
-    assert listed(operator)[:2] == listed(operator, sort="?")[:2] == ["broken", "card refused"]
+    assert listed(operator, sort="last")[:2] == ["broken", "card refused"]
+    assert listed(operator) == listed(operator, sort="?") == listed(operator, sort="lost")
     assert listed(operator, sort="first")[0] == "broken"
     assert 'href="?view=all&amp;sort=count"' in html(operator.get(INBOX, {"view": "all"}))
 
