@@ -44,6 +44,7 @@ from ..events.pages.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
 from ..failures.pages import FailureGroupPage, FailuresPage
 from ..human_tasks.pages.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
 from ..human_tasks.pages.tasks import HumanTaskAnswerPage, HumanTasksPage
+from ..monitoring.pages.open_problems import known_problems
 from ..monitoring.pages.overview import AttentionPage, FirstStepsPage, OverviewActivityPage, overview_context
 from ..monitoring.pages.system import SystemPage
 from ..monitoring.queries.health import health_for
@@ -227,6 +228,7 @@ class OperatorsSite(AdminSite):
         if context["has_permission"]:
             context |= {
                 "health": health_for(request),
+                "problems": known_problems(request),
                 "zone_name": zone_of(request),
                 "is_compact": is_compact(request),
                 "page_tabs": page_tabs(context["available_apps"], request.path),

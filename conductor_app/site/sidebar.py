@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..access.models import AccessKey, Application, AuditEntry, Client, Grant, Secret, Variable
 from ..definitions.models import TaskDefinition, WorkflowDefinition
+from ..monitoring.pages.open_problems import count_problems
 from ..monitoring.queries.health import health_for
 from ..runs.models import Run
 from ..schedules.models import Schedule, ScheduleExecution
@@ -180,7 +181,7 @@ def _build_section(name: str, models: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 class StatusBarPage(Page):
-    """Fragment with the engine's health, computed from measured lag. Open to every user who may sign in."""
+    """Fragment with the server's health and the problems with the work. Open to every user who may sign in."""
 
     name = "status_bar"
 
@@ -194,6 +195,7 @@ class StatusBarPage(Page):
         context: dict[str, Any] = {
             "health": health_for(request),
             "sees_sweeps": request.user.has_perm("conductor.view_sweeppass"),
+            "problems": count_problems(request),
         }
         return fragment_response(request, "ops/monitoring/engine_status.html", context)
 

@@ -179,7 +179,7 @@ SWEEP_INTERVALS_MS = {
 LEVELS = (
     (30 * SECOND, "failed", gettext_lazy("Behind schedule")),
     (3 * SECOND, "waiting", gettext_lazy("Slow")),
-    (0, "succeeded", gettext_lazy("Healthy")),
+    (0, "succeeded", gettext_lazy("Server healthy")),
 )
 """Minimum lag, tone and label of each level. Due rows are normally processed within a second."""
 TIMERS = Attempt.objects.open().filter(due_at__lt=NEVER)
@@ -234,7 +234,7 @@ def _count_undelivered() -> Subquery:
 
 
 def _measure_lag(behind: int) -> EngineHealth:
-    sentence = _("oldest overdue task: %(span)s") % {"span": format_duration(behind)} if behind else _("no backlog")
+    sentence = _("oldest overdue task: %(span)s") % {"span": format_duration(behind)} if behind else _("on time")
     tone, word = next(((tone, word) for least, tone, word in LEVELS if behind >= least))
     return EngineHealth(tone, str(word), sentence)
 

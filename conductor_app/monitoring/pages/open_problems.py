@@ -1,0 +1,80 @@
+"""What the header of every page says about the work: failed runs, and queues without workers.
+
+A page shows what is known. The header counts when it refreshes, so that no page runs a statement for it.
+"""
+
+from dataclasses import dataclass
+from time import monotonic
+
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from ...access.visibility import may, sees_all_runs, visible
+from ...runs.models import Run
+from ...utils import clock, process_state
+from ...utils.formatting import DAY
+from ...web.badges import format_lower_bound
+from .overview import visible_queues
+
+MAX_COUNTED = 1_000
+KEPT_SECONDS, SHOWN_SECONDS = 5, 30
+"""How long a count is not repeated, and how long pages show it."""
+MAX_USERS = 500
+VIEW_RUN = "conductor.view_run"
+EVERYTHING = 0
+"""The key of those who see all runs, beside the ids of other users."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenProblems:
+    """Runs of the last 24 hours that are failed, counted up to MAX_COUNTED, and queues with tasks and no worker."""
+
+    failed: int = 0
+    queues: int = 0
+
+    @property
+    def texts(self) -> list[str]:
+        """Return one text for each kind of problem that exists."""
+        failed = format_lower_bound(min(self.failed, MAX_COUNTED), self.failed > MAX_COUNTED)
+        queues = ngettext("%(count)s queue without workers", "%(count)s queues without workers", self.queues)
+        found = [_("%(count)s failed") % {"count": failed}] if self.failed else []
+        return [*found, queues % {"count": self.queues}] if self.queues else found
+
+
+_known: process_state.Slot[dict[int, tuple[float, OpenProblems]]] = process_state.slot(dict)
+
+
+def known_problems(request: HttpRequest) -> OpenProblems | None:
+    """Return what this process has counted for the user within SHOWN_SECONDS, or None. Runs no statement."""
+    if not may(request.user, VIEW_RUN):
+        return OpenProblems()
+    counted_at, problems = _known.value.get(_key(request), (0.0, None))
+    return problems if problems is not None and monotonic() - counted_at < SHOWN_SECONDS else None
+
+
+def count_problems(request: HttpRequest) -> OpenProblems:
+    """Return the problems with the work that the user may see.
+
+    Runs two statements, at most every KEPT_SECONDS for all who see all runs, and for each other user.
+    """
+    if not may(request.user, VIEW_RUN):
+        return OpenProblems()
+    known, key = _known.value, _key(request)
+    counted_at, problems = known.get(key, (0.0, None))
+    if problems is not None and monotonic() - counted_at < KEPT_SECONDS:
+        return problems
+    now = clock.now()
+    failed = Run.objects.filter(status__in=("FAILED", "TIMED_OUT"), created_at__gte=now - DAY).order_by()
+    problems = OpenProblems(
+        visible(failed).values("pk")[: MAX_COUNTED + 1].count(),
+        sum(queue.is_neglected(now) for queue in visible_queues()),
+    )
+    if len(known) >= MAX_USERS:
+        known.clear()
+    known[key] = monotonic(), problems
+    return problems
+
+
+def _key(request: HttpRequest) -> int:
+    return EVERYTHING if sees_all_runs() else request.user.pk

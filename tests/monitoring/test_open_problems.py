@@ -1,0 +1,80 @@
+"""The header of every page: the health of the server, and beside it what is wrong with the work."""
+
+import re
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from conductor_app.runs.models import Run
+from tests.access.two_teams import ALPHA, create_teams
+from tests.access.users import logged_in_client
+from tests.builders import step, step_without_policy
+from tests.page_text import html, page_text
+from tests.scenario import Scenario
+
+pytestmark = pytest.mark.django_db
+STATUS_BAR, PAGE = "/admin/status-bar/", "/admin/preferences/"
+
+
+@pytest.fixture
+def troubled(clock) -> Scenario:
+    """Return one failed run, and one whose task no worker polls."""
+    scenario = Scenario(clock, step_without_policy("pay"), others=[])
+    scenario.worker("pay").fail_terminally("no luck")
+    Scenario(clock, step("ship"))
+    return scenario
+
+
+def header(client: Client, address: str = PAGE) -> str:
+    return re.search(r'<div id="strip".*?</div>', html(client.get(address)), re.DOTALL)[0]
+
+
+def statements(client: Client, address: str) -> int:
+    with CaptureQueriesContext(
+        connection,
+    ) as found:
+        client.get(address)
+    return len(found)
+
+
+def test_the_header_says_beside_the_health_of_the_server_what_is_wrong_with_the_work(operator, troubled):
+    text = page_text(operator.get(STATUS_BAR))
+
+    assert "1 failed · 1 queue without workers" in text
+    assert '<a href="/admin/#attention"' in html(operator.get(STATUS_BAR))
+    assert 'title="Background jobs: ' in html(operator.get(STATUS_BAR))
+
+
+def test_a_header_without_problems_shows_the_server_only(operator, clock):
+    assert "failed" not in page_text(operator.get(STATUS_BAR))
+
+
+def test_a_page_runs_no_statement_for_the_header_and_shows_what_is_known(operator, troubled):
+    operator.get(PAGE)
+    before = statements(operator, PAGE)
+    assert "data-load-now" in header(operator) and "1 failed" not in header(operator)
+
+    operator.get(STATUS_BAR)
+
+    assert statements(operator, PAGE) == before
+    assert "data-load-now" not in header(operator) and "1 failed" in header(operator)
+
+
+def test_the_problems_are_counted_once_in_a_few_seconds(operator, troubled):
+    first, second = statements(operator, STATUS_BAR), statements(operator, STATUS_BAR)
+
+    assert second <= first - 2
+
+
+def test_the_header_counts_only_what_the_user_may_see(operator, clock):
+    teams = create_teams()
+    Run.objects.filter(status="FAILED").exclude(name__startswith=ALPHA).update(status="COMPLETED")
+    Run.objects.filter(name__startswith=ALPHA, status="FAILED").update(created_at=clock.now())
+    failed = Run.objects.filter(status="FAILED", created_at__gte=clock.now() - 86_400_000).count()
+    others = [team for name, team in teams.items() if name != ALPHA]
+
+    assert failed and f"{failed} failed" in page_text(logged_in_client(teams[ALPHA].viewer).get(STATUS_BAR))
+    for team in others:
+        assert "failed" not in page_text(logged_in_client(team.viewer).get(STATUS_BAR))
