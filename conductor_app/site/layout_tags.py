@@ -150,7 +150,7 @@ def render_action(
     """Return a button that opens a form, with the content as the fields of the form.
 
     The form is posted to `view` with `args`, or to `url`, or to the current page. `css` is `destructive` for an action
-    that cannot be undone and `to-left` for a form that opens to the left of the button.
+    that cannot be undone.
     """
     address = reverse(view, args=args) if view else url
     return format_html(

@@ -30,7 +30,29 @@
 
   // Menus, messages, dialogs, copies -----------------------------------------------------------------------------------
 
-  const openMenus = () => document.querySelectorAll("details.filter[open], details.action-menu[open], details.menu[open]");
+  const MENUS = "details.filter, details.action-menu, details.menu";
+  const openMenus = () => [...document.querySelectorAll(MENUS)].filter((menu) => menu.open);
+
+  // Move the body of an open menu, so that neither the window nor a box around it cuts it off.
+  const EDGE = 8;
+  const keepInside = (menu) => {
+    const body = menu.querySelector(":scope > :not(summary)");
+    if (!body) return;
+    body.style.translate = body.style.maxWidth = "";
+    let left = EDGE, right = document.documentElement.clientWidth - EDGE;
+    for (let outer = menu.parentElement; outer; outer = outer.parentElement) {
+      if (outer === document.body || getComputedStyle(outer).overflowX === "visible") continue;
+      const box = outer.getBoundingClientRect();
+      left = Math.max(left, box.left);
+      right = Math.min(right, box.left + outer.clientWidth);
+    }
+    body.style.maxWidth = `${right - left}px`;
+    const box = body.getBoundingClientRect();
+    const shift = box.left < left ? left - box.left : Math.min(right - box.right, 0);
+    if (shift) body.style.translate = `${shift}px`;
+  };
+  document.addEventListener("toggle", ({ target }) => { if (target.open && target.matches?.(MENUS)) keepInside(target); }, true);
+  addEventListener("resize", () => openMenus().forEach(keepInside));
   const showDialog = (id) => { const found = document.getElementById(id); if (found && !found.open) found.showModal(); };
 
   document.addEventListener("click", (event) => {
