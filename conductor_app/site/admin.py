@@ -41,7 +41,7 @@ from ..events.models import EventHandler
 from ..events.pages.events import EventPage, EventsPage, ReplayPage, SourcesPage
 from ..events.pages.handlers import EventHandlerAdmin
 from ..events.pages.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
-from ..failures.pages import FailureGroupPage, FailuresPage
+from ..failures.pages.groups import FailureGroupPage, FailuresPage
 from ..human_tasks.pages.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
 from ..human_tasks.pages.tasks import HumanTaskAnswerPage, HumanTasksPage
 from ..monitoring.pages.open_problems import known_problems

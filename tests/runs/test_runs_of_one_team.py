@@ -8,7 +8,7 @@ from conductor_app.alerts.models import SavedView
 from conductor_app.bulk.executor import run_due_operations
 from conductor_app.bulk.models import BulkItem, BulkOperation
 from conductor_app.failures.models import FailureGroup
-from conductor_app.failures.pages import ACTIONS as GROUP_ACTIONS
+from conductor_app.failures.pages.groups import ACTIONS as GROUP_ACTIONS
 from conductor_app.runs.models import Attempt, Message, Run
 from conductor_app.runs.pages.actions import RUN_ACTIONS
 from conductor_app.tasks.pages.actions import TASK_ACTIONS

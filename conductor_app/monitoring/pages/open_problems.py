@@ -22,8 +22,8 @@ KEPT_SECONDS, SHOWN_SECONDS = 5, 30
 """How long a count is not repeated, and how long pages show it."""
 MAX_USERS = 500
 VIEW_RUN = "conductor.view_run"
-EVERYTHING = 0
-"""The key of those who see all runs, beside the ids of other users."""
+EVERYTHING, NOBODY = 0, -1
+"""The keys of those who see all runs, and of a user who is not signed in, beside the ids of other users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,4 +77,4 @@ def count_problems(request: HttpRequest) -> OpenProblems:
 
 
 def _key(request: HttpRequest) -> int:
-    return EVERYTHING if sees_all_runs() else request.user.pk
+    return EVERYTHING if sees_all_runs() else int(request.user.pk or NOBODY)

@@ -27,7 +27,7 @@ from ...definitions.durations import SlowDefinition, slowest_definitions
 from ...definitions.models import WorkflowDefinition
 from ...explanations.cause import failure_reasons
 from ...explanations.debugger import stopped_runs
-from ...failures.pages import render_failure_message
+from ...failures.pages.groups import render_failure_message
 from ...failures.queries import ListedFailureGroup, most_harmful_groups, runs_by_definition
 from ...human_tasks.waiting_queries import count_overdue
 from ...runs.models import Run

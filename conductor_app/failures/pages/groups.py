@@ -13,20 +13,20 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ..access.models import AuditEntry
-from ..access.visibility import controllable, may, visible
-from ..bulk.pages.operations import operation_title
-from ..bulk.pages.operations import render_state_pill as render_operation_state
-from ..bulk.queries import Repairs, repairs_of
-from ..core.errors import Invalid, NotFound, RequestRefused
-from ..core.failure_grouping import split_variable_parts, stable_title
-from ..core.states import FAILURE, REGRESSED
-from ..definitions.pages.versions import version_markers
-from ..runs.queries.recent import run_keys
-from ..utils import clock
-from ..utils.formatting import LazyText, TimeRange
-from ..web.badges import format_count, render_pill
-from ..web.charts import (
+from ...access.models import AuditEntry
+from ...access.visibility import controllable, may, visible
+from ...bulk.pages.operations import operation_title
+from ...bulk.pages.operations import render_state_pill as render_operation_state
+from ...bulk.queries import Repairs, repairs_of
+from ...core.errors import Invalid, NotFound, RequestRefused
+from ...core.failure_grouping import split_variable_parts, stable_title
+from ...core.states import FAILURE, REGRESSED
+from ...definitions.pages.versions import version_markers
+from ...runs.queries.recent import run_keys
+from ...utils import clock
+from ...utils.formatting import LazyText, TimeRange
+from ...web.badges import format_count, render_pill
+from ...web.charts import (
     ChartSeries,
     TrendChart,
     build_markers,
@@ -35,11 +35,11 @@ from ..web.charts import (
     range_links,
     sparkline,
 )
-from ..web.links import failure_group_address
-from ..web.pages import ObjectPage, Page, require_permission, require_permission_on_any, show_refusal
-from . import commands
-from .models import FailureGroup
-from .queries import (
+from ...web.links import failure_group_address
+from ...web.pages import ObjectPage, Page, require_permission, require_permission_on_any, show_refusal
+from .. import commands
+from ..models import FailureGroup
+from ..queries import (
     LOST_RUNS,
     MAX_GROUPS,
     ORDERS,

@@ -1,0 +1,1 @@
+"""Pages of failure groups: their list, and one group."""
