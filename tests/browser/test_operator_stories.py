@@ -136,14 +136,13 @@ def test_a_customers_order_is_found_by_its_number_and_made_to_run_next(page, ord
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/run/{order.pk}/change/")
     expect(page.locator(".cause")).to_contain_text("concurrency limit reached: 1 of 1 tasks of this name run")
-    click(page.get_by_role("link", name="Open the task"))
     click(page.locator("#act-front summary"))
     click(page.locator("#act-front button"))
     expect(page.locator(".messagelist")).to_contain_text("The task runs next.")
 
     task_commands.report_task(held.pk, attempt.id, Report("COMPLETED"), "w7")
     assert claim_next("charge").run_id == order.pk != other.pk
-    assert click.count == 3
+    assert click.count == 2
 
 
 def test_an_order_is_found_by_its_input_and_compared_with_one_that_worked(page, orders, click):

@@ -135,6 +135,17 @@ def test_releasing_the_slider_shows_the_run_as_it_was(page, looped):
     assert "revision=2" in page.url and "tab=" not in page.url
 
 
+def test_the_slider_stays_at_the_newest_revision_while_the_page_follows_the_run(page, looped):
+    page.goto(page_of(looped, "?task=-"))
+    slider = page.get_by_label("Revision", exact=True)
+    before = int(slider.get_attribute("max"))
+
+    claim_and_report("scan")
+
+    expect(slider).not_to_have_attribute("max", str(before))
+    assert slider.evaluate("slider => slider.value === slider.max")
+
+
 def test_a_row_folds_in_place_by_keyboard(page, looped):
     page.goto(page_of(looped, "?task=-"))
     page.evaluate("window.stays = true")
