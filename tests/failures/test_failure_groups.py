@@ -175,7 +175,9 @@ def test_the_title_stays_the_same_whatever_number_the_newest_message_has(operato
         assert '502 from gateway <span class="varies" title="2">…</span>' in html(operator.get(address))
 
 
-def test_a_group_tells_how_many_runs_are_still_failed_and_what_repaired_the_others(operator, clock):
+def test_a_group_tells_how_many_runs_are_still_failed_and_what_repaired_the_others(
+    operator, clock, django_assert_max_num_queries
+):
     scenario = Scenario(clock, step_without_policy("pay"))
     for _ in range(3):
         scenario.starts("order")
@@ -197,7 +199,8 @@ def test_a_group_tells_how_many_runs_are_still_failed_and_what_repaired_the_othe
     scenario.worker("pay").fail_terminally("502 from gateway 9")
     failure_groups.group_failures(100)
 
-    page = operator.get(page_of(group()))
+    with django_assert_max_num_queries(15):
+        page = operator.get(page_of(group()))
     assert "2 of 4 runs still failed, 1 repaired by bulk operations, 1 by hand." in page_text(page)
     assert f"/admin/bulk/{id}/" in html(page) and "1 run repaired" in page_text(page)
 
