@@ -1,12 +1,13 @@
 """JSON schemas: checks of payloads, forms, and example values.
 
-A form has one field for each scalar value, and a JSON text field for everything else. Submitted fields become a
+A form has one field for each scalar value, one for a value of any type, and a JSON text field for everything else.
+Submitted fields become a
 document again. An empty field is omitted from it, so that defaults and requirements of the schema apply. An example
 value is one that the schema names, otherwise the simplest value of its type.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,9 +114,11 @@ def _check_limit(count: int) -> int:
     return count
 
 
-TEXT, NUMBER, WHOLE, YES_NO, CHOICE, DATE, MOMENT, LONG, JSON, GROUP = (
-    "text", "number", "whole", "yes_no", "choice", "date", "moment", "long", "json", "group",
+TEXT, NUMBER, WHOLE, YES_NO, CHOICE, DATE, MOMENT, LONG, TYPED, JSON, GROUP = (
+    "text", "number", "whole", "yes_no", "choice", "date", "moment", "long", "typed", "json", "group",
 )  # fmt: skip
+ANNOTATIONS = {"title", "description", "default", "examples"}
+"""Keywords that permit every value."""
 MAX_DEPTH = 3
 MAX_FIELDS = 80
 LONG_FROM = 200
@@ -190,7 +193,7 @@ def _field_kind(part: Mapping[str, Any], name: str, depth: int) -> tuple[str, tu
             return YES_NO, ()
         case "object" if depth < MAX_DEPTH and (fields := build_form(part, name, depth + 1)):
             return GROUP, fields
-    return JSON, ()
+    return (JSON if set(part) - ANNOTATIONS else TYPED), ()
 
 
 def _input_limits(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -238,6 +241,8 @@ def _parse_field_value(each: SchemaField, text: str) -> Any:
                 return {"true": True, "false": False}[text]
             case "choice":
                 return next(choice for choice in each.choices if format_value(choice) == text)
+            case "typed":
+                return parse_typed(text)
             case "json":
                 return json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
@@ -257,7 +262,7 @@ def format_value(value: JsonValue) -> str:
 
 
 def split_document(fields: tuple[SchemaField, ...], document: JsonValue) -> dict[str, str]:
-    """Return the texts of the fields for a document. `members_without_field` lists what the fields do not cover."""
+    """Return the texts of the fields for a document. `fits_form` tells whether they cover all of it."""
     texts: dict[str, str] = {}
     members = document if isinstance(document, Mapping) else {}
     for each in fields:
@@ -265,15 +270,68 @@ def split_document(fields: tuple[SchemaField, ...], document: JsonValue) -> dict
             texts |= split_document(each.fields, members.get(each.key))
         elif each.key in members and members[each.key] is not None:
             value = members[each.key]
-            texts[each.name] = (
-                json.dumps(value, indent=2, ensure_ascii=False) if each.kind == JSON else format_value(value)
-            )
+            texts[each.name] = _format_field_value(each, value)
     return texts
 
 
-def members_without_field(fields: tuple[SchemaField, ...], document: Mapping[str, Any]) -> list[str]:
-    """Return the members of a document for which the form has no field."""
-    return [str(key) for key in document if key not in {each.key for each in fields}]
+def _format_field_value(each: SchemaField, value: JsonValue) -> str:
+    if each.kind == TYPED:
+        return format_typed(value)
+    return json.dumps(value, indent=2, ensure_ascii=False) if each.kind == JSON else format_value(value)
+
+
+def fits_form(fields: tuple[SchemaField, ...], document: JsonValue) -> bool:
+    """Return True if a form can show every value of a document. Empty values may be missing from it."""
+    try:
+        shown, errors = parse_form(fields, split_document(fields, document))
+        return not errors and _without_empty(shown) == _without_empty(document)
+    except RecursionError:
+        return False
+
+
+def _without_empty(value: JsonValue) -> JsonValue:
+    if not isinstance(value, Mapping):
+        return value
+    inner = {str(name): _without_empty(each) for name, each in value.items()}
+    return {name: each for name, each in inner.items() if each not in (None, "", {})}
+
+
+LITERALS = frozenset(("true", "false", "null"))
+BEGINS_JSON = frozenset('{["-0123456789')
+
+
+def parse_typed(text: str, load: Callable[..., Any] = json.loads) -> Any:
+    """Return the value of a text: numbers, true, false, null, objects, lists and quoted texts are JSON.
+
+    Raises:
+        UnreadableInput: when the text begins like an object, a list or a quoted text, and is not valid JSON.
+    """
+    written = text.strip()
+    if written in LITERALS:
+        return json.loads(written)
+    if written[:1] not in BEGINS_JSON or not written:
+        return text
+    try:
+        return load(written, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        if written[0] in '{["':
+            raise UnreadableInput("Not valid JSON. To enter it as text, put it in quotes.") from None
+        return text
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def format_typed(value: JsonValue) -> str:
+    """Return the text of a field for a value. A text that would be parsed as another value is put in quotes."""
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) and value else None)
+    try:
+        is_plain = parse_typed(value) == value
+    except UnreadableInput:
+        is_plain = False
+    return value if is_plain else json.dumps(value, ensure_ascii=False)
 
 
 MAX_SAMPLE_DEPTH = 8

@@ -215,6 +215,29 @@ def fill_in_schemas(definition: Document) -> Document:
     return definition | {part: _fill_in_schema(schema) for part, schema in named.items()} if named else definition
 
 
+def input_schema(definition: Mapping[str, Any]) -> JsonValue:
+    """Return the schema of the form for a workflow's input, with the values of `inputTemplate` as defaults.
+
+    It is the input schema, if this lists members, otherwise one of the declared inputs, with values of any type.
+    """
+    schema = fill_in_schemas(dict(definition)).get("inputSchema")
+    data = schema.get("data") if isinstance(schema, Mapping) else None
+    members = data.get("properties") if isinstance(data, Mapping) else None
+    if not isinstance(members, Mapping) or not members:
+        names = definition.get("inputParameters")
+        declared = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+        if not declared:
+            return data
+        data, members = {}, {name: {"default": ""} for name in declared}
+    template = definition.get("inputTemplate")
+    defaults = template if isinstance(template, Mapping) else {}
+    properties = {
+        name: {**part, "default": defaults[name]} if name in defaults and isinstance(part, Mapping) else part
+        for name, part in members.items()
+    }
+    return {**(data if isinstance(data, Mapping) else {}), "properties": properties}
+
+
 def _is_named(schema: JsonValue) -> bool:
     return isinstance(schema, dict) and bool(schema.get("name")) and not schema.get("data")
 

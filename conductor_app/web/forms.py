@@ -11,13 +11,22 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ..core import schemas
 from ..core.errors import Invalid
 from ..core.primitives import JsonValue
-from ..core.schemas import SchemaField, build_form, members_without_field, parse_form, split_document
+from ..core.schemas import (
+    JSON,
+    LONG,
+    TYPED,
+    SchemaField,
+    build_form,
+    fits_form,
+    format_typed,
+    parse_form,
+    split_document,
+)
 from ..utils.formatting import LazyText
 
-LITERALS = frozenset(("true", "false", "null"))
-BEGINS_JSON = frozenset('{["-0123456789')
 MAX_ROWS = 2_000
 LONG_TEXT = 60
 AS_FORM, AS_JSON = "form", "json"
@@ -118,38 +127,16 @@ def _strip_nul_from_query(query: QueryDict) -> QueryDict:
     return clean
 
 
-def format_typed(value: JsonValue) -> str:
-    """Return the text of a field for a value. A text that would be parsed as another value is put in quotes."""
-    if not isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) and value else None)
-    try:
-        is_plain = parse_typed(value) == value
-    except Invalid:
-        is_plain = False
-    return value if is_plain else json.dumps(value, ensure_ascii=False)
-
-
 def parse_typed(text: str) -> Any:
     """Return the value of a field: numbers, true, false, null, objects, lists and quoted texts are JSON.
 
     Raises:
         Invalid: when the text begins like an object, a list or a quoted text, and is not valid JSON.
     """
-    written = text.strip()
-    if written in LITERALS:
-        return json.loads(written)
-    if written[:1] not in BEGINS_JSON or not written:
-        return text
     try:
-        return parse_json_value(written, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        if written[0] in '{["':
-            raise Invalid(_("Not valid JSON. To enter it as text, put it in quotes.")) from None
-        return text
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)
+        return schemas.parse_typed(text, parse_json_value)
+    except schemas.UnreadableInput:
+        raise Invalid(_("Not valid JSON. To enter it as text, put it in quotes.")) from None
 
 
 class NumberedRow:
@@ -263,7 +250,7 @@ def parse_json_document(text: str) -> dict[str, Any]:
     except ValueError as error:
         raise forms.ValidationError(_("Invalid JSON: %(error)s.") % {"error": error}) from None
     if not isinstance(document, dict):
-        raise forms.ValidationError(_("A definition must be a JSON object ({…})."))
+        raise forms.ValidationError(_("Enter a JSON object."))
     return document
 
 
@@ -288,6 +275,7 @@ class JsonForm(forms.Form):
     def __init__(self, name: str, label: str, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.fields[name] = JsonDocumentField(label=label, required=False)
+        self.fields[name].widget.attrs["rows"] = 8
 
 
 @dataclass(slots=True)
@@ -303,9 +291,19 @@ class RenderedField:
     def id(self) -> str:
         return "id_" + self.field.name.replace(".", "-")
 
+    @property
+    def is_long(self) -> bool:
+        """Return True for a field of several lines. A field of one line would remove the line breaks."""
+        is_long_value = self.field.kind == TYPED and len(self.text) > LONG_TEXT
+        return self.field.kind in (JSON, LONG) or "\n" in self.text or is_long_value
+
 
 class DocumentForm:
-    """A document that a user edits. `mode`: as a form or as JSON; `errors_by_field`: errors by field name."""
+    """A document that a user edits, in fields or as JSON. A button switches between them and keeps the values.
+
+    `mode`: the way it is edited. `errors_by_field`: errors by field name. `has_switched`: the submitted form asks to
+    switch. `problem`: why it could not.
+    """
 
     def __init__(
         self,
@@ -317,29 +315,79 @@ class DocumentForm:
         given: Mapping[str, Any] | None = None,
         blank: Mapping[str, Any] | None = None,
         mode: str = AS_FORM,
+        mode_name: str = "mode",
     ) -> None:
         """Create the form.
 
         `name`: prefix of the field names. `submitted`: the posted values. `given`: the initial document; without it the
-        defaults of the schema, otherwise `blank`.
+        defaults of the schema, otherwise `blank`. `mode_name`: the field that has the mode.
         """
-        self.submitted, self.fields = submitted, build_form(schema, name)
-        self.name, self.document = name, given or (_default_values(self.fields) if self.fields else blank or {})
-        requested_mode = submitted.get("mode", AS_FORM) if submitted is not None else mode
-        is_form = (
-            bool(self.fields)
-            and requested_mode != AS_JSON
-            and not (submitted is None and members_without_field(self.fields, self.document))
-        )
-        self.mode = AS_FORM if is_form else AS_JSON
-        initial = {name: format_json(self.document)}
-        self.json = JsonForm(name, label, submitted if self.mode == AS_JSON else None, initial=initial)
+        self.name, self.label, self.mode_name = name, label, mode_name
+        self.fields = build_form(schema, name)
+        self.has_switched, self.problem = False, ""
+        self.show(given or (_default_values(self.fields) if self.fields else blank or {}), mode)
+        if submitted is not None:
+            self.bind(submitted)
+
+    def show(self, document: Mapping[str, Any], mode: str = AS_FORM) -> None:
+        """Show a document, as JSON if the fields cannot show all of it."""
+        self._set(None, document, mode if fits_form(self.fields, document) else AS_JSON)
+
+    def bind(self, submitted: Mapping[str, str]) -> None:
+        """Take the values of a submitted form. If it asks for the other mode and is valid, show them there."""
+        mode = submitted.get(self.mode_name) or (AS_JSON if self.name in submitted else AS_FORM)
+        self._set(submitted, self.document, mode)
+        target = submitted.get(self.switch_name)
+        self.has_switched = target is not None
+        if target is not None and self._parse():
+            self.show(self.document, target)
+            if self.mode != target:
+                self.problem = _("A value has no field in the form, or another type. Change it here first.")
+
+    def _set(self, submitted: Mapping[str, str] | None, document: Mapping[str, Any], mode: str) -> None:
+        self.submitted, self.document = submitted, document
+        self.mode = AS_FORM if self.fields and mode != AS_JSON else AS_JSON
+        initial = {self.name: format_json(document)}
+        self.json = JsonForm(self.name, self.label, submitted if self.mode == AS_JSON else None, initial=initial)
         self.errors_by_field: dict[str, list[str]] = {}
+
+    @property
+    def switch_name(self) -> str:
+        """Return the name of the buttons that switch."""
+        return f"{self.mode_name}.to"
+
+    @property
+    def modes(self) -> list[tuple[str, Any]]:
+        """Return the ways to edit the document, each with its label."""
+        return [(AS_FORM, _("Form")), (AS_JSON, "JSON")]
+
+    def is_in(self, submitted: Mapping[str, str]) -> bool:
+        """Return True if a submitted form has values for this one."""
+        return self.mode_name in submitted or self.name in submitted
+
+    @property
+    def is_invalid(self) -> bool:
+        """Return True if a value was refused."""
+        return bool(self.errors_by_field or self.json.errors)
+
+    @property
+    def json_field(self) -> forms.BoundField:
+        return self.json[self.name]
+
+    @property
+    def has_typed_fields(self) -> bool:
+        """Return True if a field takes values of any type."""
+        return any(field.kind == TYPED for field in self.fields)
 
     def is_valid(self) -> bool:
         """Parse the submitted values. Return True if they form a document."""
+        return self._parse()
+
+    def _parse(self) -> bool:
+        if self.submitted is None:
+            return True
         if self.mode == AS_FORM:
-            self.document, errors_by_field = parse_form(self.fields, self.submitted or {})
+            self.document, errors_by_field = parse_form(self.fields, self.submitted)
             self.errors_by_field = {name: [message] for name, message in errors_by_field.items()}
             return not errors_by_field
         fits = self.json.is_valid()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.core.schemas import build_form, members_without_field, parse_form, split_document
+from conductor_app.core.schemas import build_form, fits_form, parse_form, split_document
 from tests.hypothesis_profile import property_settings
 
 SCHEMA = {
@@ -97,8 +97,33 @@ def test_a_document_survives_the_form_unchanged():
     assert parse_form(FORM, split_document(FORM, document)) == (document, {})
 
 
-def test_members_without_a_form_field_are_reported():
-    assert members_without_field(FORM, {"order": "1", "colour": "red"}) == ["colour"]
+@pytest.mark.parametrize(
+    ("document", "fits"),
+    [
+        ({"order": "1", "address": {"city": "Bonn"}, "note": None}, True),
+        ({"order": "", "address": {}, "lines": []}, True),
+        ({"order": "1", "colour": "red"}, False),
+        ({"address": {"city": "Bonn", "zip": "53111"}}, False),
+        ({"order": 1}, False),
+        ({"parcels": "two"}, False),
+    ],
+)
+def test_a_form_shows_a_document_only_if_it_has_a_field_for_every_value(document, fits):
+    assert fits_form(FORM, document) is fits
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("4711", 4711), ('"4711"', "4711"), ("red", "red"), ('{"a": [1]}', {"a": [1]}), ("true", True), ("- 5", "- 5")],
+)
+def test_a_field_without_a_type_takes_text_numbers_and_json(text, value):
+    fields = build_form({"properties": {"any": {"title": "Any", "default": ""}}})
+
+    assert fields[0].kind == "typed" and parse_form(fields, {"input.any": text}) == ({"any": value}, {})
+    assert parse_form(fields, split_document(fields, {"any": value})) == ({"any": value}, {})
+    assert parse_form(fields, {"input.any": "[1"})[1] == {
+        "input.any": "Not valid JSON. To enter it as text, put it in quotes."
+    }
 
 
 @pytest.mark.parametrize("schema", [None, {}, [], {"properties": []}, {"properties": {}}, {"type": "array"}, "x"])

@@ -94,9 +94,9 @@ def test_steps_are_prefilled_with_their_recent_outputs(operator, order):
     page = operator.get(address(order))
 
     told = {each.ref: each for each in page.context["trial"].steps}
-    assert json.loads(told["charge"].output) == {"way": "air", "receipt": 7}
+    assert told["charge"].output.document == {"way": "air", "receipt": 7}
     assert told["charge"].source == "From last run" and told["fly"].source == "No sample"
-    assert json.loads(page.context["trial"].input) == {"order": "4711"}
+    assert page.context["trial"].input.document == {"order": "4711"}
 
 
 def test_steps_without_outputs_are_prefilled_from_their_schema(operator, clock):
@@ -107,7 +107,31 @@ def test_steps_without_outputs_are_prefilled_from_their_schema(operator, clock):
 
     trial = operator.get(address(row)).context["trial"]
 
-    assert json.loads(trial.input) == json.loads(trial.steps[0].output) == {"total": 3, "paid": True}
+    assert trial.input.document == trial.steps[0].output.document == {"total": 3, "paid": True}
+
+
+def test_the_mock_of_a_human_task_is_its_form(operator, clock):
+    form = {"properties": {"approved": {"type": "boolean"}, "limit": {"type": "integer", "default": 5}}}
+    ask = step("approve", "HUMAN", inputParameters={"__humanTaskDefinition": {"jsonSchema": form}})
+    define_workflow("order", ask, outputParameters={"by": "${approve.output}"}, inputParameters=["amount"])
+    row = WorkflowDefinition.objects.get(name="order")
+    typed = {"mode": "form", "input.amount": "3", "answer.approve": "form"}
+    typed |= {"output.approve.approved": "false", "output.approve.limit": "7"}
+
+    shown = html(operator.get(address(row)))
+    as_json = operator.post(address(row), {**typed, "answer.approve.to": "json"})
+    wrong = operator.post(address(row), {**typed, "output.approve.limit": "many"})
+    report = operator.post(address(row), typed).context["report"]
+
+    assert 'name="output.approve.approved"' in shown and 'name="input.amount"' in shown
+    assert "From its form" in shown and '<option value="true" selected>' in shown
+    assert as_json.context["report"] is None, "a switch tests nothing"
+    assert as_json.context["trial"].steps[0].output.json.initial == {
+        "output.approve": '{\n  "approved": false,\n  "limit": 7\n}'
+    }
+    assert 'name="input.amount" id="id_input-amount" value="3"' in " ".join(html(as_json).split())
+    assert "Enter a whole number." in page_text(wrong) and wrong.context["report"] is None
+    assert report.output == {"by": {"approved": False, "limit": 7}}
 
 
 def test_invalid_json_is_reported_at_its_field(operator, order):
@@ -142,7 +166,7 @@ def test_a_case_is_saved_offered_again_and_deleted(operator, order):
     case = SimulationCase.objects.get()
     assert case.expected == {"status": "COMPLETED", "path": ["charge", "route", "fly"], "output": {"by": "A320"}}
     offered = operator.get(address(order, "?case=by air")).context["trial"]
-    assert json.loads({each.ref: each for each in offered.steps}["fly"].output) == {"plane": "A320"}
+    assert {each.ref: each for each in offered.steps}["fly"].output.document == {"plane": "A320"}
 
     operator.post(address(order), {"delete_case": "by air"})
     assert not SimulationCase.objects.exists()

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from conductor_app.core.errors import Invalid
 from conductor_app.core.human_tasks import ANSWER_SCHEMA_KEY, answer_schema
+from conductor_app.core.schemas import format_typed
 from conductor_app.human_tasks.pages.form_templates import design_schema, designed_fields, submitted_fields
-from conductor_app.web.forms import format_typed, parse_typed
+from conductor_app.web.forms import parse_typed
 from tests.hypothesis_profile import property_settings
 
 SCHEMA = {

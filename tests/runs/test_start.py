@@ -116,8 +116,41 @@ def test_the_input_can_be_typed_as_json(operator, order):
     assert Run.objects.get().input == {"order": "1", "lines": [1, 2]}
 
 
-def test_a_definition_without_a_schema_asks_for_json_with_its_parameters(operator, plain):
-    assert json.loads(operator.get(address(plain)).context["start"].json.initial["input"]) == {"order": ""}
+def test_declared_inputs_are_fields_with_the_defaults_of_the_input_template(operator, clock, db):
+    template = {"way": "express", "limits": {"weight": 20}, "unlisted": 1}
+    define_workflow("plain", step("ship"), inputParameters=["order", "way", "limits"], inputTemplate=template)
+    row = WorkflowDefinition.objects.get(name="plain")
+
+    page = operator.get(address(row))
+    operator.post(address(row), {"mode": "form", "input.order": "4711", "input.way": '"1"', "input.limits": "[1, 2]"})
+
+    assert 'name="input.order"' in html(page) and 'value="express"' in html(page)
+    assert "&quot;weight&quot;: 20" in html(page) and "input.unlisted" not in html(page)
+    assert Run.objects.get().input == {"order": 4711, "way": "1", "limits": [1, 2], "unlisted": 1}
+
+
+def test_a_switch_to_json_and_back_keeps_input_and_options(operator, order):
+    typed = {"input.order": "4711", "input.amount": "3", "input.lines": "[1]", "priority": "7"}
+
+    as_json = operator.post(address(order), {"mode": "form", "mode.to": "json", **typed})
+    document = as_json.context["start"].json.initial["input"]
+    as_form = operator.post(address(order), {"mode": "json", "mode.to": "form", "input": document, "priority": "7"})
+
+    assert json.loads(document) == {"order": "4711", "amount": 3, "lines": [1]}
+    for page in (as_json, as_form):
+        assert 'name="priority" value="7"' in html(page)
+    assert 'value="4711"' in html(as_form) and as_form.context["start"].mode == "form"
+    assert not Run.objects.exists(), "a switch starts nothing"
+
+
+def test_a_switch_is_refused_where_it_would_lose_a_value(operator, order):
+    lost = operator.post(
+        address(order), {"mode": "json", "mode.to": "form", "input": '{"order": "1", "colour": "red"}'}
+    )
+    wrong = operator.post(address(order), {"mode": "form", "mode.to": "json", "input.amount": "many"})
+
+    assert "A value has no field in the form" in page_text(lost) and "&quot;colour&quot;" in html(lost)
+    assert "Enter a number." in page_text(wrong) and 'value="many"' in html(wrong)
 
 
 def test_invalid_json_is_rejected_with_its_position(operator, plain):

@@ -11,7 +11,7 @@ from ...core.definition import DEFAULT_TYPE, Flow, as_steps, structure_of_step, 
 from ...core.errors import Invalid
 from ...core.human_tasks import ANSWER_SCHEMA_KEY
 from ...core.primitives import JsonValue
-from ...core.schemas import CHOICE, LONG, TEXT, WHOLE, YES_NO, SchemaField, format_value
+from ...core.schemas import CHOICE, LONG, TEXT, WHOLE, YES_NO, SchemaField, format_typed, format_value
 from ...core.step_edits import StepEdit, find_step, loop_condition, rename_step, replace_step
 from ...core.step_types import STEP_TYPES
 from ...core.step_types.base import Simple
@@ -22,7 +22,7 @@ from ...core.step_types.waiting import Human
 from ...core.step_types.worker_tasks import Dynamic, HttpStep
 from ...human_tasks.pages.form_templates import DesignedField, design_schema, designed_fields, submitted_fields
 from ...utils.formatting import LazyText
-from ...web.forms import FormRow, RenderedField, format_typed, parse_rows, parse_typed, rows_of, submitted_rows
+from ...web.forms import FormRow, RenderedField, parse_rows, parse_typed, rows_of, submitted_rows
 from .step_catalog import LONG_TYPED, NAMES, TASKS, TYPED, StepMember, members_of
 from .step_rows import (
     AssigneeRow,
@@ -67,9 +67,6 @@ class MemberForm:
         """Return a field. `options`: `value`, and those of a SchemaField."""
         value = options.pop("value", "")
         text = value if self.submitted is None else self.submitted.get(name, "")
-        if kind == TEXT and "\n" in text:
-            # An input of one line would remove the line breaks.
-            kind = LONG
         if kind == CHOICE and value not in ("", *options["choices"]):
             options["choices"] = (*options["choices"], value)
         schema_field = SchemaField(name, key, kind, str(label), **options)

@@ -1,8 +1,8 @@
 """The simulator: an input, mock results for the steps that the engine does not complete itself, and test cases."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from django.contrib import messages
@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy
 from ...access.visibility import may, visible
 from ...core.definition import Flow, structure_of_step, type_of, walk
 from ...core.errors import RequestRefused, ValidationFailed
+from ...core.human_tasks import answer_schema
 from ...core.primitives import JsonValue
 from ...core.schemas import sample_from_schema
 from ...core.simulation import (
@@ -29,10 +30,12 @@ from ...core.simulation import (
     SimulatedOutcome,
     steps_needing_outcome,
 )
+from ...core.step_types.waiting import Human
+from ...human_tasks.form_templates import template_of
 from ...runs.models import Run
 from ...runs.queries.recent import recent_starts, start_to_repeat
 from ...web.documents import render_tree
-from ...web.forms import format_json, parse_json_value
+from ...web.forms import DocumentForm, parse_json_value
 from ...web.pages import require_permission
 from .. import commands as definition_commands
 from ..diagram.canvas import Diagram
@@ -40,7 +43,7 @@ from ..diagram.marks import NO_MARKS
 from ..diagram.pages import draw_definition
 from ..editor.pages import DefinitionAdmin
 from ..models import DefinitionDraft, SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition
-from ..schemas import fill_in_schemas
+from ..schemas import fill_in_schemas, input_schema
 from .commands import case_outcome, simulate_with_children
 from .queries import InnerWorkflow, SimulationReport, inner_workflows, recorded_outputs, simulation_report
 
@@ -60,16 +63,15 @@ PERMISSIONS = ("conductor.change_workflowdefinition", "conductor.execute_workflo
 
 @dataclass(slots=True)
 class StepChoice:
-    """One step of the form: its mock result, the source of the sample output, and the error of the typed output."""
+    """One step of the form: its mock result, the output with its source, and whether it is a sub-workflow."""
 
     ref: str
     name: str
     type: str
     how: str
     times: int
-    output: str
+    output: DocumentForm
     source: str
-    error: str = ""
     is_workflow: bool = False
 
     @property
@@ -88,26 +90,24 @@ class SimulationForm:
     """A simulation that the user is configuring. `starts`: the newest runs, whose inputs the user can take."""
 
     document: dict[str, Any]
-    input: str
+    input: DocumentForm
     steps: list[StepChoice]
     inner: Mapping[str, InnerWorkflow] = field(default_factory=dict)
-    error: str = ""
     outcomes: dict[str, SimulatedOutcome] = field(default_factory=dict)
-    parsed_input: dict[str, Any] = field(default_factory=dict)
     starts: list[Run] = field(default_factory=list)
+
+    @property
+    def has_switched(self) -> bool:
+        """Return True if the submitted form only asks to edit a value in another way."""
+        return any(form.has_switched for form in (self.input, *(choice.output for choice in self.steps)))
 
     def is_valid(self) -> bool:
         """Parse the typed values. Return True if the simulation can run."""
-        try:
-            self.parsed_input = parse_object(self.input)
-        except ValueError as fault:
-            self.error = str(fault)
+        is_valid = self.input.is_valid()
         for choice in self.steps:
-            try:
-                self.outcomes[choice.ref] = SimulatedOutcome(choice.how, choice.times, parse_object(choice.output))
-            except ValueError as fault:
-                choice.error = str(fault)
-        return not self.error and not any(choice.error for choice in self.steps)
+            is_valid = choice.output.is_valid() and is_valid
+            self.outcomes[choice.ref] = SimulatedOutcome(choice.how, choice.times, dict(choice.output.document))
+        return is_valid
 
 
 class SimulatorPages(DefinitionAdmin):
@@ -156,10 +156,10 @@ class SimulatorPages(DefinitionAdmin):
 
     def _simulate(self, trial: SimulationForm) -> tuple[Any, str]:
         """Return the execution with its sub-workflows, or the reason why the simulation failed."""
-        if not trial.is_valid():
+        if trial.has_switched or not trial.is_valid():
             return None, ""
         try:
-            return simulate_with_children(trial.document, trial.parsed_input, trial.outcomes), ""
+            return simulate_with_children(trial.document, dict(trial.input.document), trial.outcomes), ""
         except ValidationFailed as failed:
             return None, "; ".join(f"{each.path} {each.message}".strip() for each in failed.validation_errors[:5])
         except RequestRefused as refused:
@@ -171,7 +171,7 @@ class SimulatorPages(DefinitionAdmin):
         name, by = request.POST.get("case_name", ""), request.user.get_username()
         outcomes = {ref: list(outcome) for ref, outcome in trial.outcomes.items()}
         case = {
-            "input": trial.parsed_input,
+            "input": trial.input.document,
             "outcomes": outcomes,
             "expected": case_outcome(execution[0]),
         }
@@ -229,26 +229,6 @@ class SimulatorPages(DefinitionAdmin):
         return self.render_page(request, "simulator", _("Test %(name)s") % {"name": row.name}, **context)
 
 
-def parse_object(text: str) -> dict[str, Any]:
-    """Parse a JSON object. Empty text is an empty object.
-
-    Raises:
-        ValueError: when the text is not a JSON object; the message has the position of the error.
-    """
-    if not text.strip():
-        return {}
-    try:
-        value = parse_json_value(text)
-    except json.JSONDecodeError as fault:
-        facts = {"message": fault.msg, "line": fault.lineno, "column": fault.colno}
-        raise ValueError(_("Invalid JSON: %(message)s at line %(line)s, column %(column)s.") % facts) from None
-    except RecursionError:
-        raise ValueError(_("The document is nested too deeply.")) from None
-    if not isinstance(value, dict):
-        raise ValueError(_("Enter a JSON object."))
-    return value
-
-
 def new_simulation_form(
     document: dict[str, Any],
     input: JsonValue,
@@ -260,8 +240,10 @@ def new_simulation_form(
 
     `inner`: the known sub-workflows by the path of their steps.
     """
+    given = input if isinstance(input, Mapping) else {}
+    form = DocumentForm("input", _("Input as JSON"), input_schema(document), None, given=given)
     return SimulationForm(
-        document, format_json(input), list(_step_choices(document, recorded, tasks, inner, ""))[:MAX_STEPS], inner
+        document, form, list(islice(_step_choices(document, recorded, tasks, inner, ""), MAX_STEPS)), inner
     )
 
 
@@ -273,56 +255,69 @@ def _step_choices(
     prefix: str,
 ) -> Iterator[StepChoice]:
     for spot in steps_needing_outcome(document):
-        ref, output = f"{prefix}{spot.ref}", _default_choice(spot.ref, tasks.get(spot.name) or {}, recorded)
+        ref, kind, definition = f"{prefix}{spot.ref}", type_of(spot.step), tasks.get(spot.name) or {}
+        schema, source = _output_schema(spot.step, definition)
+        given = sample_from_schema(schema)
         if structure_of_step(spot.step).flow is Flow.DYNAMIC_FORK:
-            output = {}, _("for each branch")
+            schema, given, source = None, {}, _("for each branch")
+        elif spot.ref in recorded:
+            given, source = recorded[spot.ref], _("From last run")
         found = inner.get(ref)
         how = SIMULATED_TYPES if found is not None and spot.ref not in recorded else GIVES
-        yield StepChoice(
-            ref, spot.name, type_of(spot.step), how, 1, format_json(output[0]), output[1], is_workflow=found is not None
+        output = DocumentForm(
+            f"output.{ref}",
+            _("Output of %(ref)s") % {"ref": ref},
+            schema,
+            None,
+            given=given if isinstance(given, dict) else {},
+            mode_name=f"answer.{ref}",
         )
+        yield StepChoice(ref, spot.name, kind, how, 1, output, source, is_workflow=found is not None)
         if found is not None:
             yield from _step_choices(found.document, found.recorded, tasks, inner, f"{ref}{INSIDE}")
 
 
-def _default_choice(ref: str, definition: Mapping[str, Any], recorded: Mapping[str, Any]) -> tuple[Any, str]:
-    if ref in recorded:
-        return recorded[ref], _("From last run")
-    schema = definition.get("outputSchema")
-    if isinstance(schema, Mapping) and isinstance(sample := sample_from_schema(schema.get("data")), dict):
-        return sample, _("From output schema")
+def _output_schema(step: Mapping[str, Any], definition: Mapping[str, Any]) -> tuple[JsonValue, str]:
+    """Return the schema of a step's output and where it is from: its form, or the definition of its task."""
+    inputs = step.get("inputParameters")
+    if type_of(step) == Human.type and isinstance(inputs, Mapping):
+        template = template_of(inputs)
+        schema = template.document["jsonSchema"] if template else answer_schema(inputs)
+        return schema, _("From its form") if schema else _("No sample")
+    found = fill_in_schemas(dict(definition)).get("outputSchema")
+    if isinstance(found, Mapping) and isinstance(sample_from_schema(found.get("data")), dict):
+        return found["data"], _("From output schema")
     keys = definition.get("outputKeys")
     if isinstance(keys, list) and keys:
-        return {str(key): "" for key in keys}, _("From output keys")
-    return {}, _("No sample")
+        return {"properties": {str(key): {"default": ""} for key in keys}}, _("From output keys")
+    return None, _("No sample")
 
 
 def submitted_form(form: SimulationForm, submitted: Mapping[str, str]) -> SimulationForm:
     """Return the form with the submitted values. Unknown steps keep their initial values."""
-    form.input = submitted.get("input", form.input)
+    if form.input.is_in(submitted):
+        form.input.bind(submitted)
     for choice in form.steps:
         how = submitted.get(f"how.{choice.ref}", choice.how)
         choice.how = how if how in KINDS_OF_OUTCOMES and (how != SIMULATED_TYPES or choice.is_workflow) else GIVES
         times = submitted.get(f"times.{choice.ref}", str(choice.times))
         choice.times = min(int(times), MAX_REPETITIONS) if times.isdecimal() and len(times) < 6 else 1
-        output = submitted.get(f"output.{choice.ref}", choice.output).replace("\r\n", "\n")
-        if output != choice.output:
-            choice.output, choice.source = output, _("Edited")
+        if choice.output.is_in(submitted):
+            before = choice.output.document
+            choice.output.bind(submitted)
+            if not choice.output.is_valid() or choice.output.document != before:
+                choice.source = _("Edited")
     return form
 
 
 def form_from_case(form: SimulationForm, input: JsonValue, outcomes: Mapping[str, Any]) -> SimulationForm:
     """Return the form with the values of a test case."""
-    form.input = format_json(input)
+    form.input.show(input if isinstance(input, Mapping) else {})
     for choice in form.steps:
         if choice.ref in outcomes:
             saved = SimulatedOutcome(*outcomes[choice.ref])
-            choice.how, choice.times, choice.output, choice.source = (
-                saved.how,
-                saved.times,
-                format_json(saved.output or {}),
-                _("From test case"),
-            )
+            choice.how, choice.times, choice.source = saved.how, saved.times, _("From test case")
+            choice.output.show(saved.output or {})
     return form
 
 
@@ -357,13 +352,8 @@ def _case_saved_message(name: str, row: WorkflowDefinition) -> str:
 
 
 def _suggest_input(row: WorkflowDefinition, document: dict[str, Any], run_id: str) -> Any:
-    """Return the input of a run, otherwise a sample from schema or input names."""
+    """Return the input of a run, otherwise a sample from the schema or the declared inputs."""
     found = start_to_repeat(row.name, run_id) if run_id else None
     if found is not None and found.has_input:
         return found.input
-    schema = fill_in_schemas(document).get("inputSchema")
-    sample = sample_from_schema(schema.get("data")) if isinstance(schema, dict) else None
-    if isinstance(sample, dict):
-        return sample
-    names = document.get("inputParameters")
-    return {str(name): "" for name in names} if isinstance(names, list) else {}
+    return sample_from_schema(input_schema(document))

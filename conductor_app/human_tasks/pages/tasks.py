@@ -147,7 +147,6 @@ class AnswerForm(DocumentForm):
         saved = commands.load_output(attempt) if submitted is None else {}
         blank = dict.fromkeys(self.expected)
         super().__init__("output", _("Output"), schema, submitted, given=saved, blank=blank, mode=mode)
-        self.json.fields["output"].widget.attrs["rows"] = 8
 
     @property
     def decision_buttons(self) -> list[tuple[str, str, str]]:

@@ -22,7 +22,7 @@ from ...core.masking import REDACTED
 from ...db.fields import dumps
 from ...definitions.editor.pages import DefinitionAdmin
 from ...definitions.models import WorkflowDefinition
-from ...definitions.schemas import fill_in_schemas
+from ...definitions.schemas import input_schema
 from ...utils import clock
 from ...web.forms import AS_FORM, DocumentForm
 from ...web.pages import require_permission
@@ -135,14 +135,12 @@ class StartInput(DocumentForm):
         self, row: WorkflowDefinition, submitted: Mapping[str, str] | None, initial: Mapping[str, Any]
     ) -> None:
         """Create the form. `initial`: values such as `input` and `correlation_id`, and `mode` (`form` or `json`)."""
-        schema = fill_in_schemas(row.document).get("inputSchema")
         super().__init__(
             "input",
-            _("Input"),
-            schema.get("data") if isinstance(schema, Mapping) else None,
+            _("Input as JSON"),
+            input_schema(row.document),
             submitted,
             given=initial.get("input"),
-            blank=_blank_input(row),
             mode=initial.get("mode", AS_FORM),
         )
         self.row, self.form = row, StartForm(submitted, initial={**initial, "input": ""})
@@ -173,14 +171,6 @@ class StartInput(DocumentForm):
         )
 
 
-def _blank_input(row: WorkflowDefinition) -> dict[str, Any]:
-    """Return the input names of a definition without schema, with empty values or those of its input template."""
-    names = row.document.get("inputParameters")
-    template = row.document.get("inputTemplate")
-    defaults = template if isinstance(template, Mapping) else {}
-    return {str(name): defaults.get(name, "") for name in names} if isinstance(names, list) else {}
-
-
 PERMISSION = "conductor.execute_workflowdefinition"
 MAX_VERSIONS = 100
 
@@ -200,7 +190,7 @@ class StartPages(DefinitionAdmin):
         if request.POST.get("stop_before"):
             require_permission(request, DEBUG_PERMISSION, row)
         start = StartInput(row, request.POST, {})
-        if start.is_valid() and request.POST.get("step") != "show":
+        if not start.has_switched and start.is_valid() and request.POST.get("step") != "show":
             run_id = self._start_run(request, start)
             if run_id:
                 return HttpResponseRedirect(reverse("admin:conductor_run_change", args=[run_id]))
