@@ -29,7 +29,7 @@ def test_an_author_changes_a_workflow_and_saves_it_as_a_new_version(page, order)
     replace_in_editor(page, "${charge.output", "${chrage.output")
     said = page.locator("[data-findings] li", has_text="There is no step chrage")
     expect(said).to_contain_text("Did you mean charge?")
-    expect(said).to_contain_text("line 17")
+    expect(said.get_by_role("link", name="deliver")).to_have_attribute("title", "line 17")
     expect(page.locator(".cm-lintRange-error")).to_have_text('"${chrage.output.receipt}"')
 
     replace_in_editor(page, "${chrage.output", "${charge.output")

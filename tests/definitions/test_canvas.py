@@ -7,7 +7,9 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from conductor_app.core.step_types import STEP_TYPES
 from conductor_app.definitions.models import DefinitionDraft, WorkflowDefinition
+from conductor_app.definitions.step_labels import TYPE_LABELS, type_label
 from tests.builders import catch, fork, human, loop, switch, try_
 from tests.page_text import html, page_text
 from tests.stored_scenarios import define_task, define_workflow, step
@@ -31,6 +33,11 @@ def post(client, document, action, *, at="", **fields) -> dict:
     """Send an action of the canvas and return the answer, with the new document as `after`."""
     answer = client.post(f"{WORKFLOWS}canvas/", {"document": document, "canvas": action, "at": at, **fields}).json()
     return {**answer, "after": json.loads(answer.get("document", document))}
+
+
+def page_text_of(part: str) -> str:
+    """Return the text of a part of a page."""
+    return " ".join(re.sub(r"<[^>]*>", " ", part).split())
 
 
 def fields_of(client, document, at, panel="step") -> dict[str, str]:
@@ -209,6 +216,55 @@ def test_the_policy_of_a_step_begins_with_its_task_definition_and_is_drawn(opera
     assert answer["after"]["tasks"][0]["taskDefinition"].items() >= policy.items()
     assert "5 attempts, retried after 10.0 s" in answer["panel"]
     assert "2 attempts" in post(operator, document, "show:tasks[0]")["panel"]
+
+
+def test_http_headers_are_rows_that_can_be_added_changed_and_removed(operator):
+    calls = text(step("call", "HTTP", inputParameters={"uri": "https://example.com", "headers": {"Accept": "a/b"}}))
+    names = "rows.inputParameters.headers"
+    form = fields_of(operator, calls, "tasks[0]")
+
+    added = {f"{names}.1.name": "X-Order", f"{names}.1.value": "${workflow.input.order}"}
+    answer = apply(operator, calls, "tasks[0]", **added)
+    removed = apply(operator, answer["document"], "tasks[0]", **{f"{names}.0.name": "", f"{names}.0.value": ""})
+    twice = apply(operator, calls, "tasks[0]", **{f"{names}.1.name": "Accept"})
+
+    assert form[f"{names}.0.name"] == "Accept" and "Add a row" in page_text_of(answer["panel"])
+    assert answer["after"]["tasks"][0]["inputParameters"]["headers"] == {
+        "Accept": "a/b",
+        "X-Order": "${workflow.input.order}",
+    }
+    assert removed["after"]["tasks"][0]["inputParameters"]["headers"] == {"X-Order": "${workflow.input.order}"}
+    assert twice["is_refused"] and "This name is used twice." in twice["panel"]
+
+
+def test_headers_from_an_expression_are_a_field(operator):
+    calls = text(step("call", "HTTP", inputParameters={"uri": "x", "headers": "${workflow.input.headers}"}))
+    form = fields_of(operator, calls, "tasks[0]")
+
+    answer = apply(operator, calls, "tasks[0]", **{"step.inputParameters.headers": '{"A": "b"}'})
+
+    assert form["step.inputParameters.headers"] == "${workflow.input.headers}"
+    assert answer["after"]["tasks"][0]["inputParameters"]["headers"] == {"A": "b"}
+
+
+def test_steps_are_named_by_what_they_do_and_by_their_type(operator):
+    document = text(*fork([step("a")], [step("b", "HTTP", inputParameters={"uri": "x", "method": "GET"})], ref="f"))
+    panel = post(operator, document, "show:tasks[0]")["panel"]
+
+    assert "f Fork FORK_JOIN" in page_text_of(panel)
+    assert "Worker task · SIMPLE" in post(operator, document, "keep")["picture"]
+    assert {type_label(type) for type in STEP_TYPES} >= {"Worker task", "Fork", "Loop", "HTTP request"}
+    assert set(TYPE_LABELS) == set(STEP_TYPES)
+
+
+def test_no_two_places_to_move_a_step_to_have_the_same_name(operator):
+    twins = [step("a"), *fork([], [], ref="f"), step("a"), loop("l", step("m"))]
+    panel = post(operator, text(*twins), "show:tasks[0]")["panel"]
+
+    menu = panel.partition('name="move_path"')[2].partition("</select>")[0]
+    labels = re.findall(r"<option[^>]*>([^<]*)</option>", menu)
+    assert "first in f › branch 1" in labels and "first in f › branch 2" in labels
+    assert len(labels) == len(set(labels))
 
 
 def test_cases_branches_and_iterations_are_edited_in_the_form(operator):

@@ -164,7 +164,7 @@ def test_a_change_is_reviewed_in_sentences_and_lines_before_saving(operator, ord
 def test_validation_errors_are_displayed_before_saving(operator, order):
     page = page_text(operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": text(tasks=[]), "step": "review"}))
 
-    assert "saving will be rejected" in page and "WorkflowTask list cannot be empty" in page
+    assert "saving will be rejected" in page and "The workflow has no steps. Add one." in page
 
 
 def test_a_definition_is_started_like_another_one(operator, order):

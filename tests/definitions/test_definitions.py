@@ -5,6 +5,8 @@ import json
 import pytest
 
 from conductor_app.access.models import AuditEntry
+from conductor_app.definitions.editor.checks import check_text
+from conductor_app.definitions.editor.step_catalog import TEMPLATES
 from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
 from tests.page_text import html, page_text
 from tests.stored_scenarios import define_task, define_workflow, start_run, step
@@ -43,7 +45,7 @@ def test_the_list_displays_name_version_description_and_author(operator, order):
 def test_the_page_shows_the_steps(operator, order):
     page = page_text(operator.get(f"{WORKFLOWS}{order.pk}/change/"))
 
-    assert "Diagram" in page and "ship SIMPLE" in page
+    assert "Diagram" in page and "ship Worker task · SIMPLE" in page
 
 
 def test_a_new_definition_is_created_from_json(operator, clock):
@@ -140,13 +142,14 @@ def test_other_texts_that_are_no_definition_are_refused_by_name(operator, order,
     assert validation_error in page_text(edit(operator, order, typed))
 
 
-def test_every_validation_error_is_displayed_with_its_path_and_line(operator, order):
+def test_every_validation_error_is_displayed_with_its_step(operator, order):
     wrong = json.dumps(document(tasks=[step("ship"), {"name": "x", "type": "SIMPLE"}, step("ship")]), indent=2)
 
-    page = page_text(edit(operator, order, wrong))
+    refused = edit(operator, order, wrong)
 
-    assert "in this definition." in page and "taskReferenceName" in page
-    assert "line " in page
+    assert "in this definition." in page_text(refused) and "taskReferenceName" in page_text(refused)
+    assert {each.owner for each in refused.context["checked"].findings} == {"tasks[1]", "workflow"}
+    assert 'title="line ' in html(refused), "the line is in the tooltip"
     assert WorkflowDefinition.objects.count() == 1
 
 
@@ -162,10 +165,35 @@ def test_a_task_definition_is_created_and_changed(operator, clock):
 
 
 def test_the_samples_of_the_editor_are_valid(operator, clock):
-    for path, model in ((WORKFLOWS, WorkflowDefinition), (TASKS, TaskDefinition)):
-        offered = operator.get(f"{path}add/").context["form"].initial["document"]
-        assert operator.post(f"{path}add/", {"document": offered}).status_code == 302, path
-        assert model.objects.count() == 1
+    offered = operator.get(f"{TASKS}add/").context["form"].initial["document"]
+    assert operator.post(f"{TASKS}add/", {"document": offered}).status_code == 302
+    for count, name in enumerate(TEMPLATES):
+        offered = operator.get(f"{WORKFLOWS}add/?template={name}").context["form"].initial["document"]
+        assert not check_text("workflow", offered).errors + check_text("workflow", offered).warnings, name
+        named = json.dumps({**json.loads(offered), "name": name})
+        assert operator.post(f"{WORKFLOWS}add/", {"document": named}).status_code == 302, name
+        assert WorkflowDefinition.objects.count() == count + 1
+
+
+def test_a_new_workflow_has_no_steps_and_offers_templates(operator, clock):
+    page = operator.get(f"{WORKFLOWS}add/")
+    chosen = html(operator.get(f"{WORKFLOWS}add/?template=approval"))
+
+    assert json.loads(page.context["form"].initial["document"])["tasks"] == []
+    assert "Begin with No steps One worker task Approval by a person" in page_text(page)
+    assert "The workflow has no steps. Add one." in page_text(page) and 'data-insert="tasks[0]"' in html(page)
+    assert 'href="?template=approval" aria-current' in chosen
+
+
+def test_the_review_of_a_new_definition_shows_what_it_contains(operator, clock):
+    new = document(tasks=[step("ship"), step("wait", "WAIT")], inputParameters=["order"], outputParameters={"by": 1})
+
+    page = operator.post(f"{WORKFLOWS}add/", {"document": json.dumps(new), "step": "review"})
+    task = operator.post(f"{TASKS}add/", {"document": '{"name": "charge"}', "step": "review"})
+
+    assert "Inputs order Outputs by" in page_text(page) and "wait Wait WAIT" in page_text(page)
+    assert 'class="diagram-node' in html(page) and "Back to the editor" in page_text(page)
+    assert 'class="diff"' not in html(page) + html(task) and "Contents" in page_text(task)
 
 
 def test_unknown_fields_and_long_numbers_survive_the_editor(operator, order):

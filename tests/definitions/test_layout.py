@@ -166,7 +166,7 @@ def test_a_sub_workflow_is_labeled_with_its_name():
 
     assert (
         find_box(draw(step("pay", "SUB_WORKFLOW", subWorkflowParam=param)), "pay").subtitle
-        == "SUB_WORKFLOW · payment v3"
+        == "Sub-workflow · payment v3"
     )
 
 

@@ -69,8 +69,8 @@ def test_a_box_displays_the_status_of_its_step():
     drawn = draw_run(run)
 
     assert find_box(drawn, "charge").status_text == "Completed" and find_box(drawn, "ship").status == "ACTIVE"
-    assert find_box(drawn, "charge").label == "charge, SIMPLE, Completed, w7"
-    assert find_box(drawn, "charge").subtitle == "SIMPLE · w7"
+    assert find_box(drawn, "charge").label == "charge, Worker task (SIMPLE), Completed, w7"
+    assert find_box(drawn, "charge").subtitle == "Worker task · w7"
 
 
 def test_a_loop_displays_its_iteration_and_its_steps_their_executions():
@@ -116,7 +116,7 @@ def test_a_plan_can_label_the_future_of_a_step():
     drawn = diagram({"tasks": [step("a")]}, StepMarks({"a": StepMark("COMPLETED", status_text="will run again")}))
 
     assert drawn.nodes[0].status_text == "will run again"
-    assert drawn.nodes[0].subtitle == "SIMPLE · will run again"
+    assert drawn.nodes[0].subtitle == "Worker task · will run again"
     loop = diagram({"tasks": [LOOP]}, StepMarks({"count": StepMark("ACTIVE", status_text="continues")})).nodes[0]
     assert loop.subtitle == "max 3 iterations · continues"
 
@@ -142,7 +142,7 @@ def test_a_box_displays_duration_attempts_and_worker(clock):
     task_commands.report_task(run.pk, attempt.pk, Report("COMPLETED"), "w7")
 
     box = find_box(draw_run(run), "charge")
-    assert box.subtitle == "SIMPLE · 1.2 s · 2 attempts" and box.label.endswith("1.2 s, 2 attempts, w7")
+    assert box.subtitle == "1.2 s · 2 attempts" and box.label.endswith("1.2 s, 2 attempts, w7")
 
 
 def test_a_pending_task_is_distinguished_from_a_running_one():

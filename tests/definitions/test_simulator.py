@@ -159,6 +159,26 @@ def test_a_draft_is_simulated_before_it_is_saved(operator, order):
     assert [moment.name for moment in page.context["report"].attempts] == ["walk"]
 
 
+def test_a_new_definition_is_tested_before_it_is_saved(operator, order):
+    start_run_of(step("charge"), name="order", input={"secret": "of another"})
+    draft = {"name": "order", "version": 1, "inputParameters": ["way"], "tasks": [step("walk")]}
+    draft["outputParameters"] = {"went": "${workflow.input.way}"}
+
+    answer = operator.post(f"{WORKFLOWS}add/", {"document": json.dumps(draft), "step": "test"})
+    shown = operator.get(answer.url)
+    page = operator.post(answer.url, {"mode": "form", "input.way": "home", "answer.walk": "json", "output.walk": "{}"})
+
+    assert answer.url == f"{WORKFLOWS}test/" and 'name="input.way"' in html(shown)
+    assert "of another" not in html(shown), "the runs of an older definition of this name are not those of the draft"
+    assert page.context["report"].output == {"went": "home"} and "This tests your draft" in page_text(page)
+    assert "Save as a test case" not in page_text(page) and "Back to the editor" in page_text(page)
+
+
+def test_a_new_definition_without_a_draft_leads_to_the_editor(operator, viewer, db):
+    assert operator.get(f"{WORKFLOWS}test/").url == f"{WORKFLOWS}add/"
+    assert viewer.get(f"{WORKFLOWS}test/").status_code == 403
+
+
 def test_a_case_is_saved_offered_again_and_deleted(operator, order):
     answer = try_out(operator, order, step="keep", case_name="by air", **AIR)
     assert answer.status_code == 302

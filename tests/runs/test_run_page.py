@@ -545,9 +545,9 @@ def test_the_diagram_displays_types_durations_and_attempts_and_links_to_iteratio
 
     newest = html(operator.get(run_url(run, tab="diagram", task="-")))
     assert "icons.svg#step-loop" in newest and "icons.svg#step-task" in newest
-    assert "SIMPLE · Pending" in newest and "iteration=pages%3A2" in newest and "task=scan__2" in newest
+    assert "Worker task · Pending" in newest and "iteration=pages%3A2" in newest and "task=scan__2" in newest
 
     first = html(operator.get(run_url(run, tab="diagram", task="-", iteration="pages:1")))
-    assert "SIMPLE · 4.0 s · 2 attempts" in first and "1 / 2" in first
+    assert "4.0 s · 2 attempts" in first and "1 / 2" in first
     assert 'href="?tab=diagram&amp;task=scan__1&amp;iteration=pages%3A1"' in first
     assert 'href="?tab=diagram&amp;task=-"' in first

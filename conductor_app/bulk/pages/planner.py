@@ -248,6 +248,16 @@ OPERATIONS = {
         gettext_lazy("Continues with another version of the definition from the current position."),
     ),
 }
+DONE = {
+    "retry": gettext_lazy("%(run)s retries its failed tasks."),
+    "rerun": gettext_lazy("%(run)s runs again from %(place)s."),
+    "rewind": gettext_lazy("%(run)s is back at %(place)s and stops before it."),
+    "restart": gettext_lazy("%(run)s runs again from the beginning."),
+    "skip": gettext_lazy("%(run)s will skip %(place)s."),
+    "jump": gettext_lazy("%(run)s continues at %(place)s."),
+    "upgrade": gettext_lazy("%(run)s continues with another version."),
+}
+"""What the message says after each operation."""
 FROM_TASK_OPERATIONS = ("rerun", "rewind")
 """Operations that continue from one of the tasks."""
 EDITABLE_INPUTS = {"task_input": gettext_lazy("task input"), "input": gettext_lazy("input")}
@@ -278,12 +288,14 @@ class PlannerPage(ObjectPage):
             require_permission(request, DEBUG_PERMISSION, run)
         try:
             revision = parse_number(request.POST.get("revision", ""), _("revision"))
-            operation = parse_operation(request.POST, run, selected_attempt(request.POST))
+            attempt = selected_attempt(request.POST)
+            operation = parse_operation(request.POST, run, attempt)
             apply_operation(run.pk, operation, request.user.get_username(), revision=revision)
         except RequestRefused as refused:
             show_refusal(request, refused, (_("Preview again"), plan_address(run.pk, do=request.POST.get("do", ""))))
             return None
-        messages.success(request, _("Done as planned."))
+        place = operation.ref or (str(attempt.task) if attempt else _("the beginning"))
+        messages.success(request, DONE[operation.name] % {"run": run.name, "place": place})
         return HttpResponseRedirect(run_address(run.pk))
 
     def _plan_context(self, request: HttpRequest, run: Run, form_data: Mapping[str, str]) -> dict[str, Any]:

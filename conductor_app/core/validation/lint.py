@@ -222,20 +222,23 @@ def _followers(steps: list[Any], after: Mapping[str, Any] | None, depth: int = 0
 
 def _compare_with_fork(spot: StepSpot, fork: Mapping[str, Any], joined: JsonValue) -> Iterator[LintFinding]:
     """Compare the tasks that a join names with the branches of its fork."""
-    ends = [body.steps[-1].get("taskReferenceName") for body in bodies_of(fork) if _is_step(body.steps[-1:])]
+    ends = [ref for body in bodies_of(fork) if (ref := _last_reference(body.steps))]
     named = set(joined) if isinstance(joined, list) and all(isinstance(ref, str) for ref in joined) else set()
     if not named:
-        refs = ", ".join(f"`{ref}`" for ref in ends if ref)
-        rest = f"The branches end with {refs}." if refs else "The branches have no steps."
-        message = f"This join names no tasks to join. {rest}"
+        message = (
+            f"This join names no tasks to join. The branches end with {', '.join(f'`{ref}`' for ref in ends)}."
+            if ends
+            else f"The branches of `{fork.get('taskReferenceName')}` have no steps yet. Add a step to each branch."
+        )
         yield LintFinding(WARNING, UNJOINED, f"{spot.path}.joinOn", message)
     elif not named & set(references_inside(fork)):
         message = f"This join waits for no branch of the fork `{fork.get('taskReferenceName')}` before it."
         yield LintFinding(WARNING, UNJOINED, f"{spot.path}.joinOn", message)
 
 
-def _is_step(steps: list[Any]) -> bool:
-    return bool(steps) and isinstance(steps[0], Mapping)
+def _last_reference(steps: list[Any]) -> str:
+    last = steps[-1] if steps else None
+    return str(last.get("taskReferenceName") or "") if isinstance(last, Mapping) else ""
 
 
 def _lint_script(spot: StepSpot) -> Iterator[LintFinding]:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ...utils.formatting import format_duration
+from ..step_labels import type_label
 from .marks import DiagramFolding, IterationChoice, IterationPicker, StepMark, StepMarks
 
 TITLE_SIZE, TEXT_SIZE = 13, 12
@@ -103,6 +104,11 @@ class DiagramNode:
         return self.width - TEXT_START - PAD - beside - (ICON + 2 if self.has_icon_right else 0)
 
     @property
+    def type_label(self) -> str:
+        """Return the plain name of the type."""
+        return type_label(self.type)
+
+    @property
     def subtitle(self) -> str:
         """Return the second line, as far as there is room: type, note, status, duration, attempts and worker."""
         width = self.width - TEXT_START - PAD
@@ -110,10 +116,11 @@ class DiagramNode:
             return join_first(self.count_labels, width)
         mark = self.mark
         if mark is None:
-            return join_fitting([(1, self.type), (0, self.note), (2, "" if self.note else self.distinct_name)], width)
+            name = "" if self.note else self.distinct_name
+            return join_fitting([(1, self.type_label), (0, self.note), (2, name), (3, self.type)], width)
         is_obvious = mark.status == "COMPLETED" and not mark.status_text
         parts = [
-            (4, self.type),
+            (4, self.type_label),
             (0, self.note),
             (1, "" if is_obvious or (self.note and not mark.status_text) else self.status_text),
             (2, self.duration_text),
@@ -165,7 +172,7 @@ class DiagramNode:
             times = ngettext("%(count)s time", "%(count)s times", mark.count) % {"count": mark.count}
         parts = (
             self.full_title,
-            self.type,
+            f"{self.type_label} ({self.type})",
             self.distinct_name,
             self.status_text,
             self.note,

@@ -4,7 +4,8 @@ A button is named `canvas`; its value is an action and its argument, such as `wr
 `CanvasPages.canvas_view` and applies the returned text. Without a script the editor's page handles the same form.
 """
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, cast
@@ -34,6 +35,7 @@ from ...human_tasks.pages.form_templates import KINDS
 from ...web.forms import format_json
 from ..models import TaskDefinition
 from ..policies import policy_context
+from ..step_labels import type_label
 from .checks import CheckResult, check_text, checks_report, findings_of_step, parse_text
 from .pages import DefinitionAdmin
 from .step_catalog import BY_TYPE, CATALOG, STATIC_OPTIONS
@@ -215,7 +217,6 @@ def panel_context(state: CanvasState, result: CheckResult, submitted: Mapping[st
         **context,
         "panel": "step",
         "panel_form": form,
-        "entry": BY_TYPE.get(form.type),
         "findings": findings_of_step(result, form.path),
         "policy_fields": form.policy_fields(registered),
         "kinds": KINDS.items(),
@@ -239,9 +240,17 @@ def _lists(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the steps and the places of a document, for the menus of the panel."""
     spots = islice(walk(document.get("tasks")), MAX_OPTIONS)
     return {
-        "steps": [(spot.path, spot.ref or spot.path, type_of(spot.step)) for spot in spots],
-        "places": [(place.path, _place_label(place)) for place in islice(places_of(document), MAX_OPTIONS)],
+        "steps": [(spot.path, spot.ref or spot.path, type_label(type_of(spot.step))) for spot in spots],
+        "places": list(_unique_labels(list(islice(places_of(document), MAX_OPTIONS)))),
     }
+
+
+def _unique_labels(places: list[StepPlace]) -> Iterator[tuple[str, str]]:
+    """Yield paths and labels of places. Labels that are the same have the path behind them."""
+    labels = [_place_label(place) for place in places]
+    counts = Counter(labels)
+    for place, label in zip(places, labels, strict=True):
+        yield place.path, label if counts[label] == 1 else f"{label} ({place.path})"
 
 
 def _label_of(document: Mapping[str, Any], path: str) -> str:

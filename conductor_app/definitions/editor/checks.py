@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.http import HttpRequest, JsonResponse
@@ -28,6 +28,7 @@ from ...core.validation.checks import ACTIONS, EVENT_HANDLER
 from ...core.validation.findings import (
     ERROR,
     HINT,
+    REFUSED,
     WARNING,
     LintContext,
     LintFinding,
@@ -49,6 +50,8 @@ SEVERITY_TONES = {ERROR: "failed", WARNING: "waiting", HINT: "active"}
 MAX_FINDINGS = 200
 INNER_STEP = re.compile(rf"\.({'|'.join(sorted(HOLDS_STEPS))})\b.*\[\d+\]")
 """The rest of a path behind a step, if it leads to a step inside it."""
+REQUIRED_FIELD = re.compile(r"(\w+) field is required for taskType: ")
+NO_STEPS = "WorkflowTask list cannot be empty"
 MAX_DEPTH = 5
 MAX_NAMES = 500
 TABLES: dict[str, FieldTable] = {
@@ -73,10 +76,14 @@ CHOICES = {
 
 @dataclass(frozen=True, slots=True)
 class PlacedFinding:
-    """A finding and its position in the text."""
+    """A finding, its position in the text, and the reference of its step.
+
+    `owner`: "" in a document without steps; the word for the workflow if the finding is on none of its steps.
+    """
 
     finding: LintFinding
     position: TextPosition
+    owner: str = ""
 
     @property
     def icon(self) -> str:
@@ -156,7 +163,7 @@ def _refuse_constant(name: str) -> None:
 def _check_workflow(document: dict[str, Any], text: str) -> CheckResult:
     context = definition_context([document])
     findings = lint_workflow(document, context, validate_workflow(document))
-    return CheckResult(document, place_findings(findings, text), complete_workflow(document, context))
+    return CheckResult(document, place_findings(findings, text, document), complete_workflow(document, context))
 
 
 def _check_task(document: dict[str, Any], text: str) -> CheckResult:
@@ -173,10 +180,39 @@ def _check_handler(document: dict[str, Any], text: str) -> CheckResult:
 CHECKS = {WORKFLOW: _check_workflow, TASK: _check_task, HANDLER: _check_handler}
 
 
-def place_findings(findings: list[LintFinding], text: str) -> list[PlacedFinding]:
-    """Return the findings with their positions in the text."""
+def place_findings(
+    findings: list[LintFinding], text: str, workflow: Mapping[str, Any] | None = None
+) -> list[PlacedFinding]:
+    """Return the findings with their positions in the text. `workflow`: the document, if its steps are to be named."""
     positions = TextPositions(text)
-    return [PlacedFinding(each, positions.of(each.path) or UNKNOWN_POSITION) for each in findings[:MAX_FINDINGS]]
+    refs = {spot.path: spot.ref or spot.path for spot in walk(workflow.get("tasks"))} if workflow else {}
+    return [
+        PlacedFinding(
+            replace(each, message=_advise(each.message)) if each.kind == REFUSED else each,
+            positions.of(each.path) or UNKNOWN_POSITION,
+            _owner_of(each.path, refs) if workflow else "",
+        )
+        for each in findings[:MAX_FINDINGS]
+    ]
+
+
+def _owner_of(path: str, refs: Mapping[str, str]) -> str:
+    """Return the reference of the innermost step around a path."""
+    while path and path not in refs:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return refs.get(path) or _("workflow")
+
+
+def _advise(message: str) -> str:
+    """Return what to do instead of a message that the API has from the original."""
+    missing = REQUIRED_FIELD.match(message)
+    if missing is None:
+        return _("The workflow has no steps. Add one.") if message == NO_STEPS else message
+    if missing[1] == "loopOver":
+        return _("The loop has no steps yet. Add one inside it.")
+    if missing[1] == "tryTasks":
+        return _("There are no steps to try yet. Add one inside it.")
+    return _("`%(field)s` is missing. Fill it in.") % {"field": missing[1]}
 
 
 def checks_response(request: HttpRequest, kind: str) -> JsonResponse:

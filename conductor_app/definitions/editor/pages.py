@@ -1,5 +1,6 @@
 """The admin of definitions: their pages, and the editor with drafts, review before saving and merge of conflicts."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ from ...access.commands.users import grant_to_current_actor
 from ...access.visibility import may, visible
 from ...core.document.differences import semantic_changes
 from ...core.errors import RequestRefused, ValidationError, ValidationFailed
-from ...core.validation.findings import ERROR, LintFinding
+from ...core.validation.findings import ERROR, REFUSED, LintFinding
 from ...utils.differences import diff_hunks
 from ...utils.formatting import LazyText
 from ...web.badges import exact_time, relative_time
@@ -29,6 +30,7 @@ from ...web.pages import GrantedRowsAdmin, require_permission, require_permissio
 from .. import commands
 from ..models import DefinitionDraft
 from .checks import CheckResult, check_text, checks_response, place_findings
+from .step_catalog import WorkflowTemplate
 
 NEW_VERSION, OVERWRITE = "new", "overwrite"
 
@@ -48,8 +50,10 @@ class DefinitionForm(forms.Form):
 
     def show_errors(self, validation_errors: list[ValidationError]) -> None:
         """Show the errors of the engine at their lines."""
-        findings = [LintFinding(ERROR, "refused", each.path, each.message) for each in validation_errors]
-        self.checked = CheckResult(None, place_findings(findings, self.data.get("document", "")))
+        findings = [LintFinding(ERROR, REFUSED, each.path, each.message) for each in validation_errors]
+        document = self.cleaned_data["document"]
+        placed = place_findings(findings, self.data.get("document", ""), document if "tasks" in document else None)
+        self.checked = CheckResult(None, placed)
         count = len(validation_errors)
         message = ngettext("%(count)s error in this definition.", "%(count)s errors in this definition.", count)
         self.add_error("document", message % {"count": count})
@@ -96,6 +100,8 @@ class DefinitionAdmin(GrantedRowsAdmin):
     target_type = ""
     """The type of the definitions in permissions."""
     sample: dict[str, Any] = {}
+    templates: Mapping[str, WorkflowTemplate] = {}
+    """What a new definition can begin with, by name."""
     new_title: str | LazyText = ""
     saved_message: str | LazyText = ""
     page_template = "page"
@@ -307,6 +313,9 @@ class DefinitionAdmin(GrantedRowsAdmin):
         if not form.is_valid():
             self._keep_draft(request, row)
             return self._render_editor(request, form, row, editing_start)
+        if request.POST.get("step") == "test":
+            self._keep_draft(request, row)
+            return self.redirect_to_test(row)
         if row is not None and form.cleaned_data["base"] not in ("", self.base_revision(row)):
             return self._render_conflict(request, form, row)
         if request.POST.get("step") == "try":
@@ -343,13 +352,14 @@ class DefinitionAdmin(GrantedRowsAdmin):
         """Return the user's draft, otherwise the saved document."""
         name = row.name if row else ""
         draft = DefinitionDraft.objects.filter(kind=self.kind, name=name, author=request.user.get_username()).first()
-        like = request.GET.get("like", "")
-        if draft is not None and not like and "fresh" not in request.GET:
+        like, template = request.GET.get("like", ""), self.templates.get(request.GET.get("template", ""))
+        if draft is not None and not like and template is None and "fresh" not in request.GET:
             return EditingStart(draft.text, draft.base, draft)
         if row is not None:
             return EditingStart(format_json(row.document), self.base_revision(row))
         other = visible(self.model.objects.filter(pk=like)).first() if like.isdecimal() else None
-        return EditingStart(format_json(self.copy_document(other) if other else self.sample), "")
+        sample = template.document() if template else self.sample
+        return EditingStart(format_json(self.copy_document(other) if other else sample), "")
 
     def _keep_draft(self, request: HttpRequest, row: Any) -> None:
         """Save the submitted text as a draft, whether it is valid JSON or not."""
@@ -379,6 +389,8 @@ class DefinitionAdmin(GrantedRowsAdmin):
         context |= {
             "original": format_json(row.document) if row else "",
             "draft_url": address,
+            "templates": [] if row or form.is_bound or editing_start.draft else list(self.templates.values()),
+            "template": request.GET.get("template", ""),
             **self.get_drawings(result),
             **self.get_panel(request, row, result),
         }
@@ -394,7 +406,8 @@ class DefinitionAdmin(GrantedRowsAdmin):
             "row": row,
             "checked": check_text(self.kind, submitted_text),
             "changes": semantic_changes(before, document) if row else None,
-            "hunks": diff_hunks(format_json(before) if row else "", format_json(document)),
+            "hunks": diff_hunks(format_json(before), format_json(document)) if row else [],
+            **({} if row else {"tree": render_tree(document), **self.get_contents(document)}),
             **self.get_impact(row, document),
         }
         title = _("Save %(name)s") % {"name": document.get("name", "")}
@@ -425,6 +438,14 @@ class DefinitionAdmin(GrantedRowsAdmin):
         """
         return {}
 
+    def redirect_to_test(self, row: Any) -> HttpResponse:
+        """Redirect to the test of the draft.
+
+        Raises:
+            Http404: when definitions of this kind cannot be tested.
+        """
+        raise Http404
+
     def get_drawings(self, result: Any) -> dict[str, Any]:
         """Return the drawings beside the text."""
         return {}
@@ -439,6 +460,10 @@ class DefinitionAdmin(GrantedRowsAdmin):
 
     def get_panel(self, request: HttpRequest, row: Any, result: CheckResult) -> dict[str, Any]:
         """Return the panel beside the diagram."""
+        return {}
+
+    def get_contents(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Return what a new definition contains, for its review."""
         return {}
 
     def get_impact(self, row: Any, document: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy
 
-from ...core.definition import DEFAULT_TYPE
 from ...core.human_tasks import ANSWER_SCHEMA_KEY
 from ...core.schemas import CHOICE, LONG, TEXT, WHOLE
 from ...core.step_edits import DEFAULT_ITERATIONS, loop_condition, step_of
@@ -21,9 +20,10 @@ from ...core.step_types.waiting import Human, Wait
 from ...core.step_types.worker_tasks import Dynamic, EventStep, HttpStep, Inline, JsonJqTransform
 from ...human_tasks.pages.form_templates import SAMPLE as FORM_TEMPLATE
 from ...utils.formatting import LazyText
+from ..step_labels import type_label
 
-TYPED, LONG_TYPED, NAMES = "typed", "long typed", "names"
-"""Kinds of members: any JSON value as text, on one line or several, and a list of names separated by commas."""
+TYPED, LONG_TYPED, NAMES, ROWS = "typed", "long typed", "names", "rows"
+"""Kinds of members: any JSON value as text, on one line or several, a list of names, and an object in rows."""
 REFERENCES, TASKS, WORKFLOWS, STEPS = "references", "tasks", "workflows", "steps"
 """Lists of suggestions."""
 
@@ -49,10 +49,13 @@ class CatalogEntry:
     """A step type in the list of types. `sample`: new steps, whose references get a number if they are in use."""
 
     type: str
-    label: str | LazyText
     summary: str | LazyText
     sample: Callable[[], list[dict[str, Any]]]
     members: tuple[StepMember, ...] = ()
+
+    @property
+    def label(self) -> str:
+        return type_label(self.type)
 
 
 def _one(type: str, ref: str, **fields: Any) -> Callable[[], list[dict[str, Any]]]:
@@ -95,25 +98,22 @@ MODEL_MEMBERS = (_input("llmProvider", gettext_lazy("Integration")), _input("mod
 CATALOG: tuple[CatalogEntry, ...] = (
     CatalogEntry(
         Simple.type,
-        gettext_lazy("Worker task"),
         gettext_lazy("A worker polls for the task and reports its result"),
         _one(Simple.type, "my_task", inputParameters={}),
     ),
     CatalogEntry(
         HttpStep.type,
-        gettext_lazy("HTTP request"),
         gettext_lazy("Call a URL and use the response"),
         _one(HttpStep.type, "http", inputParameters={"uri": "https://example.com", "method": "GET"}),
         (
             _input("uri", gettext_lazy("URL")),
             _input("method", gettext_lazy("Method"), options="methods"),
-            _input("headers", gettext_lazy("Headers"), LONG_TYPED, help=gettext_lazy("As a JSON object")),
+            _input("headers", gettext_lazy("Headers"), ROWS),
             _input("body", gettext_lazy("Body"), LONG_TYPED),
         ),
     ),
     CatalogEntry(
         Human.type,
-        gettext_lazy("Human task"),
         gettext_lazy("A person answers a question or fills in a form"),
         _human_sample,
         (
@@ -123,7 +123,6 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         Switch.type,
-        gettext_lazy("Switch"),
         gettext_lazy("Continue with one of several cases"),
         _switch_sample,
         (
@@ -131,12 +130,9 @@ CATALOG: tuple[CatalogEntry, ...] = (
             StepMember("expression", gettext_lazy("Expression"), TEXT, SCRIPT_HELP),
         ),
     ),
-    CatalogEntry(
-        ForkJoin.type, gettext_lazy("Fork"), gettext_lazy("Run branches in parallel and join them"), _fork_sample
-    ),
+    CatalogEntry(ForkJoin.type, gettext_lazy("Run branches in parallel and join them"), _fork_sample),
     CatalogEntry(
         DoWhile.type,
-        gettext_lazy("Loop"),
         gettext_lazy("Repeat steps while a condition holds"),
         _loop_sample,
         (
@@ -148,7 +144,6 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         ForEach.type,
-        gettext_lazy("For each"),
         gettext_lazy("Run steps once for each item of a list"),
         _one(ForEach.type, "each", items="${workflow.input.items}", inputParameters={"parallel": 1}, loopOver=[]),
         (
@@ -159,13 +154,11 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         TryCatch.type,
-        gettext_lazy("Try"),
         gettext_lazy("Handle failures of the steps inside"),
         _one(TryCatch.type, "try", tryTasks=[], catchCases=[{"match": {}, "tasks": []}]),
     ),
     CatalogEntry(
         Wait.type,
-        gettext_lazy("Wait"),
         gettext_lazy("Continue after a duration, at a time or on a signal"),
         _one(Wait.type, "wait", inputParameters={"duration": "1 minute"}),
         (
@@ -175,7 +168,6 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         SubWorkflow.type,
-        gettext_lazy("Sub-workflow"),
         gettext_lazy("Start another workflow and wait for its result"),
         _one(SubWorkflow.type, "sub_workflow", subWorkflowParam={"name": "my_workflow"}, inputParameters={}),
         (
@@ -185,24 +177,21 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         StartWorkflow.type,
-        gettext_lazy("Start workflow"),
         gettext_lazy("Start another workflow and continue immediately"),
         _one(StartWorkflow.type, "start", inputParameters={"startWorkflow": {"name": "my_workflow", "input": {}}}),
         (
             _input("startWorkflow.name", gettext_lazy("Workflow"), TEXT, options=WORKFLOWS),
             _input("startWorkflow.version", gettext_lazy("Version"), WHOLE, options=""),
-            _input("startWorkflow.input", gettext_lazy("Input"), LONG_TYPED),
+            _input("startWorkflow.input", gettext_lazy("Input"), ROWS),
         ),
     ),
     CatalogEntry(
         SetVariable.type,
-        gettext_lazy("Set variables"),
         gettext_lazy("Store values that later steps read"),
         _one(SetVariable.type, "set_variable", inputParameters={"name": ""}),
     ),
     CatalogEntry(
         Inline.type,
-        gettext_lazy("Script"),
         gettext_lazy("Compute a value in JavaScript or Python"),
         _one(
             Inline.type,
@@ -220,21 +209,18 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         JsonJqTransform.type,
-        gettext_lazy("jq transformation"),
         gettext_lazy("Transform JSON with a jq program"),
         _one(JsonJqTransform.type, "jq", inputParameters={"queryExpression": ".", "value": "${workflow.input}"}),
         (_input("queryExpression", gettext_lazy("jq program"), LONG),),
     ),
     CatalogEntry(
         EventStep.type,
-        gettext_lazy("Publish event"),
         gettext_lazy("Send an event to a sink"),
         _one(EventStep.type, "event", sink="conductor", inputParameters={}),
         (StepMember("sink", gettext_lazy("Sink"), options=REFERENCES),),
     ),
     CatalogEntry(
         Dynamic.type,
-        gettext_lazy("Dynamic task"),
         gettext_lazy("The input names the task to run"),
         _one(
             Dynamic.type,
@@ -246,7 +232,6 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         ForkJoinDynamic.type,
-        gettext_lazy("Dynamic fork"),
         gettext_lazy("Run a branch for each item, decided at runtime"),
         _dynamic_fork_sample,
         (
@@ -256,7 +241,6 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         Terminate.type,
-        gettext_lazy("Terminate"),
         gettext_lazy("End the run with a status"),
         _one(Terminate.type, "terminate", inputParameters={"terminationStatus": "COMPLETED", "terminationReason": ""}),
         (
@@ -267,7 +251,6 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         LlmChatComplete.type,
-        gettext_lazy("Chat with a model"),
         gettext_lazy("Send messages to a model, which may call tools"),
         _one(
             LlmChatComplete.type,
@@ -289,7 +272,6 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         LlmTextComplete.type,
-        gettext_lazy("Ask a model"),
         gettext_lazy("Send a prompt to a model and use its answer"),
         _one(
             LlmTextComplete.type,
@@ -300,12 +282,11 @@ CATALOG: tuple[CatalogEntry, ...] = (
             *MODEL_MEMBERS,
             _input("promptName", gettext_lazy("Prompt name")),
             _input("prompt", gettext_lazy("Prompt"), LONG),
-            _input("promptVariables", gettext_lazy("Prompt variables"), LONG_TYPED),
+            _input("promptVariables", gettext_lazy("Prompt variables"), ROWS),
         ),
     ),
     CatalogEntry(
         CallMcpToolStep.type,
-        gettext_lazy("Call an MCP tool"),
         gettext_lazy("Call a tool of an MCP server and use its result"),
         _one(
             CallMcpToolStep.type,
@@ -315,12 +296,10 @@ CATALOG: tuple[CatalogEntry, ...] = (
         (
             _input("mcpServer", gettext_lazy("MCP server")),
             _input("method", gettext_lazy("Tool")),
-            _input("arguments", gettext_lazy("Arguments"), LONG_TYPED, help=gettext_lazy("As a JSON object")),
+            _input("arguments", gettext_lazy("Arguments"), ROWS),
         ),
     ),
-    CatalogEntry(
-        Noop.type, gettext_lazy("No operation"), gettext_lazy("Does nothing; marks a place"), _one(Noop.type, "noop")
-    ),
+    CatalogEntry(Noop.type, gettext_lazy("Does nothing; marks a place"), _one(Noop.type, "noop")),
 )
 OTHER_MEMBERS: Mapping[str, tuple[StepMember, ...]] = {
     Join.type: (StepMember("joinOn", gettext_lazy("Waits for"), NAMES, gettext_lazy("References, comma-separated")),),
@@ -345,23 +324,78 @@ def members_of(type: str) -> tuple[StepMember, ...]:
     return BY_TYPE[type].members if type in BY_TYPE else OTHER_MEMBERS.get(type, ())
 
 
-NEW_WORKFLOW = {
+NEW_WORKFLOW: dict[str, Any] = {
     "name": "my_workflow",
     "version": 1,
     "description": "",
     "ownerEmail": "",
-    "tasks": [
-        {
-            "name": "my_task",
-            "taskReferenceName": "first",
-            "type": DEFAULT_TYPE,
-            "inputParameters": {"order": "${workflow.input.order}"},
-        }
-    ],
-    "outputParameters": {"result": "${first.output.result}"},
+    "inputParameters": [],
+    "tasks": [],
+    "outputParameters": {},
     "timeoutSeconds": 0,
     "timeoutPolicy": "ALERT_ONLY",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowTemplate:
+    """A workflow that a new definition can begin with."""
+
+    name: str
+    label: str | LazyText
+    members: Callable[[], dict[str, Any]]
+
+    def document(self) -> dict[str, Any]:
+        """Return a new definition."""
+        return {**NEW_WORKFLOW, **self.members()}
+
+
+def _approval_template() -> dict[str, Any]:
+    decide = {
+        "inputParameters": {"approved": "${approval.output.approved}"},
+        "evaluatorType": "value-param",
+        "expression": "approved",
+        "decisionCases": {"true": [step_of(Simple.type, "carry_out", inputParameters={})]},
+        "defaultCase": [],
+    }
+    return {
+        "tasks": [*_human_sample(), step_of(Switch.type, "decide", **decide)],
+        "outputParameters": {"approved": "${approval.output.approved}"},
+    }
+
+
+def _parallel_template() -> dict[str, Any]:
+    fork, join = _fork_sample()
+    branches = [[step_of(Simple.type, name, inputParameters={})] for name in ("first", "second")]
+    return {"tasks": [fork | {"forkTasks": branches}, join | {"joinOn": ["first", "second"]}]}
+
+
+def _list_template() -> dict[str, Any]:
+    [each] = BY_TYPE[ForEach.type].sample()
+    task = step_of(Simple.type, "handle_item", inputParameters={"item": "${each.output.item}"})
+    return {"inputParameters": ["items"], "tasks": [each | {"loopOver": [task]}]}
+
+
+def _http_template() -> dict[str, Any]:
+    return {"tasks": BY_TYPE[HttpStep.type].sample(), "outputParameters": {"response": "${http.output.response.body}"}}
+
+
+def _worker_template() -> dict[str, Any]:
+    task = step_of(Simple.type, "my_task", inputParameters={"order": "${workflow.input.order}"})
+    return {"inputParameters": ["order"], "tasks": [task], "outputParameters": {"result": "${my_task.output.result}"}}
+
+
+TEMPLATES = {
+    template.name: template
+    for template in (
+        WorkflowTemplate("worker", gettext_lazy("One worker task"), _worker_template),
+        WorkflowTemplate("approval", gettext_lazy("Approval by a person"), _approval_template),
+        WorkflowTemplate("http", gettext_lazy("HTTP request"), _http_template),
+        WorkflowTemplate("parallel", gettext_lazy("Parallel branches"), _parallel_template),
+        WorkflowTemplate("list", gettext_lazy("A task for each item of a list"), _list_template),
+    )
+}
+"""What a new workflow definition can begin with, instead of without steps."""
 NEW_TASK = {
     "name": "my_task",
     "description": "",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils.functional import cached_property
@@ -23,7 +24,8 @@ from ...core.step_types.worker_tasks import Dynamic, HttpStep
 from ...human_tasks.pages.form_templates import DesignedField, design_schema, designed_fields, submitted_fields
 from ...utils.formatting import LazyText
 from ...web.forms import FormRow, RenderedField, parse_rows, parse_typed, rows_of, submitted_rows
-from .step_catalog import LONG_TYPED, NAMES, TASKS, TYPED, StepMember, members_of
+from ..step_labels import type_label
+from .step_catalog import LONG_TYPED, NAMES, ROWS, TASKS, TYPED, StepMember, members_of
 from .step_rows import (
     AssigneeRow,
     HandlerRow,
@@ -52,6 +54,14 @@ POLICY = {
     )
 }
 POLICY_CHOICES = {"retryLogic": RETRY_LOGICS, "timeoutPolicy": TIMEOUT_POLICIES}
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A member that is an object, and its rows of names and values."""
+
+    member: StepMember
+    rows: list[FormRow]
 
 
 class MemberForm:
@@ -122,13 +132,31 @@ class StepForm(MemberForm):
         return str(self.step.get("taskReferenceName") or "")
 
     @property
+    def type_label(self) -> str:
+        return type_label(self.type)
+
+    @property
     def is_human(self) -> bool:
         return self.type == Human.type
 
     @cached_property
     def members(self) -> tuple[StepMember, ...]:
-        """Return the members of the type."""
-        return members_of(self.type)
+        """Return the members of the type that fields edit."""
+        shown = (member for member in members_of(self.type) if member.place not in self.row_groups)
+        return tuple(replace(member, kind=LONG_TYPED) if member.kind == ROWS else member for member in shown)
+
+    @cached_property
+    def row_groups(self) -> dict[str, RowGroup]:
+        """Return the members of the type that rows edit, by their places. An expression is edited in a field."""
+        groups = {}
+        for member in members_of(self.type):
+            value = _find(self.step, self.keys(member))
+            if member.kind == ROWS and (value is None or isinstance(value, Mapping)):
+                prefix = f"rows.{member.place}"
+                texts = self.submitted
+                rows = rows_of(value or {}, prefix) if texts is None else submitted_rows(texts, prefix)
+                groups[member.place] = RowGroup(member, rows)
+        return groups
 
     @cached_property
     def general_members(self) -> tuple[StepMember, ...]:
@@ -267,7 +295,8 @@ class StepForm(MemberForm):
     @property
     def _covered(self) -> set[str]:
         """Return the inputs that other fields edit."""
-        covered = {self.keys(member)[1] for member in self.members if self.keys(member)[0] == "inputParameters"}
+        keys = (self.keys(member) for member in members_of(self.type))
+        covered = {names[1] for names in keys if names[0] == "inputParameters"}
         return covered | ({ANSWER_SCHEMA_KEY} if self.is_human else set())
 
     # Reading
@@ -277,6 +306,8 @@ class StepForm(MemberForm):
         step = dict(self.step)
         for member in (*self.general_members, *self.members, *self.option_members):
             step = self.read_member(step, member)
+        for group in self.row_groups.values():
+            step = self._read_row_group(step, group)
         step = self._read_inputs(step)
         step = self._read_cases(self._read_branches(self._read_times(step)))
         if self.handler_rows and ((cases := apply_handlers(step, self.handler_rows)) or "catchCases" in step):
@@ -288,6 +319,7 @@ class StepForm(MemberForm):
     @property
     def has_errors(self) -> bool:
         rows: list[FormRow | DesignedField | AssigneeRow | HandlerRow] = [*self.input_rows, *self.case_rows]
+        rows += [row for group in self.row_groups.values() for row in group.rows]
         rows += [*self.designed, *self.assignee_rows, *self.handler_rows]
         return bool(self.errors) or any(row.errors for row in rows)
 
@@ -301,6 +333,12 @@ class StepForm(MemberForm):
             self.errors[REF] = [refused.message]
             return edit
         return renamed
+
+    def _read_row_group(self, step: dict[str, Any], group: RowGroup) -> dict[str, Any]:
+        values, keys = parse_rows(group.rows), self.keys(group.member)
+        if not group.rows or values == (_find(step, keys) or {}):
+            return step
+        return _put(step, keys, values or None)
 
     def _read_inputs(self, step: dict[str, Any]) -> dict[str, Any]:
         rows = parse_rows(self.input_rows)

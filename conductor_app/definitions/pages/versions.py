@@ -37,6 +37,7 @@ from ..diagram.canvas import Diagram
 from ..diagram.pages import draw_version
 from ..editor.pages import DefinitionAdmin
 from ..models import WorkflowDefinition
+from ..step_labels import type_label
 
 HEAD_HEIGHT = 40
 MAX_VERSIONS = 200
@@ -93,7 +94,7 @@ def _grid_context(row: WorkflowDefinition, runs: Sequence[RecentRun], now: int) 
     rows = [
         {
             "ref": step.ref,
-            "type": step.type,
+            "type": f"{type_label(step.type)} ({step.type})",
             "cells": [_cell_context(cell, head) for cell, head in zip(step.cells, heads, strict=True)],
         }
         for step in grid.rows

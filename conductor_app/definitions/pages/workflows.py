@@ -1,6 +1,7 @@
 """Workflow and task definitions: the lists with usage and warnings, and the pages."""
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,6 +21,7 @@ from ...access.visibility import may
 from ...core.definition import type_of, walk
 from ...core.document.differences import HOLDS_STEPS
 from ...core.errors import RequestRefused
+from ...core.schemas import build_form
 from ...core.validation.findings import LintFinding
 from ...runs.pages.start import StartPages
 from ...runs.pages.view_model import history_strip
@@ -35,7 +37,7 @@ from ..diagram.pages import draw_definition
 from ..editor.canvas import CanvasPages
 from ..editor.checks import CheckResult, draw_checked, place_findings
 from ..editor.pages import NEW_VERSION, OVERWRITE, DefinitionForm, EditingStart, WorkflowEditForm, require_same_name
-from ..editor.step_catalog import NEW_TASK, NEW_WORKFLOW
+from ..editor.step_catalog import NEW_TASK, NEW_WORKFLOW, TEMPLATES
 from ..editor.task_form import TaskFormPages
 from ..models import SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition
 from ..policies import policy_context
@@ -49,14 +51,17 @@ from ..queries import (
     version_history,
     workflows_using_task,
 )
+from ..schemas import input_schema
 from ..simulation.commands import MAX_AT_ONCE, run_cases
 from ..simulation.pages import PERMISSIONS as TRIED_BY
 from ..simulation.pages import SimulatorPages
 from ..sources.pages import BundlePages
+from ..step_labels import type_label
 from ..validation import definition_context
 from .versions import BreakpointPages, VersionPages
 
 _describe_model_use: process_state.Wiring[Callable[[str, int], str]] = process_state.wiring(lambda name, now: "")
+MAX_LISTED = 300
 FLAG_TONES = {"broken reference": "failed", "no timeout": "waiting", "no worker": "waiting", "unused": "stopped"}
 FLAG_LABELS = {
     "broken reference": gettext_lazy("broken reference"),
@@ -189,6 +194,7 @@ class WorkflowDefinitionAdmin(
     """Workflow definitions, newest version first."""
 
     kind, sample, page_template = "workflow", NEW_WORKFLOW, "workflow"
+    templates = TEMPLATES
     target_type = WORKFLOW_DEF
     new_title, saved_message = (
         gettext_lazy("New workflow definition"),
@@ -232,7 +238,7 @@ class WorkflowDefinitionAdmin(
             "picture": draw_definition(
                 row.document, chosen=selected_ref, link=lambda ref, path: f"?{urlencode({'step': ref})}#step"
             ),
-            "checked": CheckResult(row.document, place_findings(*self._lint(row))),
+            "checked": CheckResult(row.document, place_findings(*self._lint(row), row.document)),
             "step": _step_context(row.document, selected_ref) if selected_ref else None,
             "versions": versions,
             "sample": SAMPLE,
@@ -258,6 +264,19 @@ class WorkflowDefinitionAdmin(
 
     def get_drawings(self, result: Any) -> dict[str, Any]:
         return draw_checked(result) if result.document is not None else {}
+
+    def get_contents(self, document: dict[str, Any]) -> dict[str, Any]:
+        spots = islice(walk(document.get("tasks")), MAX_LISTED)
+        schema = build_form(input_schema(document))
+        outputs = document.get("outputParameters")
+        return {
+            "picture": draw_definition(document),
+            "steps": [
+                (spot.ref or spot.path, spot.name, type_label(type_of(spot.step)), type_of(spot.step)) for spot in spots
+            ],
+            "inputs": [field.key for field in schema],
+            "outputs": list(outputs) if isinstance(outputs, Mapping) else [],
+        }
 
     def get_impact(self, row: WorkflowDefinition | None, document: dict[str, Any]) -> dict[str, Any]:
         if row is None:
@@ -299,7 +318,8 @@ def _step_context(document: dict[str, Any], ref: str) -> dict[str, Any] | None:
     spot = next((spot for spot in walk(document.get("tasks")) if spot.ref == ref), None)
     if spot is None:
         return None
-    facts = [(_("Type"), type_of(spot.step)), (_("Task"), spot.name), (_("Path"), spot.path)]
+    kind = type_of(spot.step)
+    facts = [(_("Type"), f"{type_label(kind)} ({kind})"), (_("Task"), spot.name), (_("Path"), spot.path)]
     return {
         "ref": ref,
         "facts": facts,

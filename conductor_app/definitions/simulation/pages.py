@@ -36,7 +36,7 @@ from ...runs.models import Run
 from ...runs.queries.recent import recent_starts, start_to_repeat
 from ...web.documents import render_tree
 from ...web.forms import DocumentForm, parse_json_value
-from ...web.pages import require_permission
+from ...web.pages import require_permission, require_permission_on_any
 from .. import commands as definition_commands
 from ..diagram.canvas import Diagram
 from ..diagram.marks import NO_MARKS
@@ -44,6 +44,7 @@ from ..diagram.pages import draw_definition
 from ..editor.pages import DefinitionAdmin
 from ..models import DefinitionDraft, SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition
 from ..schemas import fill_in_schemas, input_schema
+from ..step_labels import type_label
 from .commands import case_outcome, simulate_with_children
 from .queries import InnerWorkflow, SimulationReport, inner_workflows, recorded_outputs, simulation_report
 
@@ -80,6 +81,10 @@ class StepChoice:
         return [(kind, label) for kind, label in OUTCOME_LABELS.items() if kind != SIMULATED_TYPES or self.is_workflow]
 
     @property
+    def type_label(self) -> str:
+        return type_label(self.type)
+
+    @property
     def depth(self) -> int:
         """Return the number of sub-workflows around the step."""
         return self.ref.count(INSIDE)
@@ -114,7 +119,30 @@ class SimulatorPages(DefinitionAdmin):
     """Page that simulates a definition."""
 
     def simulator_urls(self) -> list[URLPattern]:
-        return [path("<int:pk>/test/", self.admin_site.admin_view(self.simulate), name="simulator")]
+        view = self.admin_site.admin_view
+        return [
+            path("<int:pk>/test/", view(self.simulate), name="simulator"),
+            path("test/", view(self.simulate_new), name="simulator_new"),
+        ]
+
+    def redirect_to_test(self, row: WorkflowDefinition | None) -> HttpResponse:
+        return HttpResponseRedirect(
+            reverse("admin:simulator", args=[row.pk], query={"draft": ""}) if row else reverse("admin:simulator_new")
+        )
+
+    def simulate_new(self, request: HttpRequest) -> HttpResponse:
+        """Show the form and the result for the user's draft of a new definition. Test cases need a saved one."""
+        require_permission_on_any(request, self.add_permission)
+        document = _load_draft(request, "")
+        if document is None:
+            messages.error(request, _("You have no draft with valid JSON."))
+            return HttpResponseRedirect(reverse("admin:conductor_workflowdefinition_add"))
+        row = WorkflowDefinition(name=str(document.get("name") or ""), version=1, document=document)
+        trial = self._build_form(request, row, document)
+        execution, fault = self._simulate(trial) if request.method == "POST" else (None, "")
+        return self._render_page(
+            request, row, trial, execution, _("This tests your draft, which is not saved yet."), fault
+        )
 
     def simulate(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Show the form, and the result of the submitted simulation.
@@ -145,13 +173,17 @@ class SimulatorPages(DefinitionAdmin):
         documents = [document, *(each.document for each in inner.values())]
         names = {str(spot.step.get("name")) for each in documents for spot in walk(each.get("tasks"))}
         tasks = dict(visible(TaskDefinition.objects.filter(name__in=names)).values_list("name", "document"))
-        starts = recent_starts(row.name)
-        suggested = _suggest_input(row, document, request.GET.get("like") or next((run.pk for run in starts), ""))
-        trial = new_simulation_form(document, suggested, recorded_outputs(row.name), tasks, inner)
+        # Another definition may have the name of a new one: its runs are not those of the draft.
+        starts = recent_starts(row.name) if row.pk else []
+        suggested = _suggest_input(
+            row, document, (request.GET.get("like") if row.pk else "") or next((run.pk for run in starts), "")
+        )
+        recorded = recorded_outputs(row.name) if row.pk else {}
+        trial = new_simulation_form(document, suggested, recorded, tasks, inner)
         trial.starts = starts
-        case = SimulationCase.objects.filter(workflow=row.name, name=request.GET.get("case", "")).first()
         if request.method == "POST":
             return submitted_form(trial, request.POST)
+        case = SimulationCase.objects.filter(workflow=row.name, name=request.GET.get("case", "")).first()
         return form_from_case(trial, case.input, case.outcomes) if case else trial
 
     def _simulate(self, trial: SimulationForm) -> tuple[Any, str]:
@@ -221,7 +253,7 @@ class SimulatorPages(DefinitionAdmin):
             "trees": {"output": render_tree(report.output)} if report else {},
             "fault": fault,
             "note": note,
-            "cases": SimulationCase.objects.filter(workflow=row.name).order_by("name"),
+            "cases": SimulationCase.objects.filter(workflow=row.name).order_by("name") if row.pk else [],
             "case": request.GET.get("case", ""),
             "last": trial.starts,
             "query": request.META.get("QUERY_STRING", ""),
@@ -310,14 +342,14 @@ def submitted_form(form: SimulationForm, submitted: Mapping[str, str]) -> Simula
     return form
 
 
-def form_from_case(form: SimulationForm, input: JsonValue, outcomes: Mapping[str, Any]) -> SimulationForm:
+def form_from_case(form: SimulationForm, input: Any, outcomes: Mapping[str, Any]) -> SimulationForm:
     """Return the form with the values of a test case."""
-    form.input.show(input if isinstance(input, Mapping) else {})
+    form.input.show(input)
     for choice in form.steps:
         if choice.ref in outcomes:
             saved = SimulatedOutcome(*outcomes[choice.ref])
             choice.how, choice.times, choice.source = saved.how, saved.times, _("From test case")
-            choice.output.show(saved.output or {})
+            choice.output.show(saved.output if isinstance(saved.output, Mapping) else {})
     return form
 
 
@@ -336,14 +368,20 @@ def _select_document(request: HttpRequest, row: WorkflowDefinition) -> tuple[dic
     """Return the saved definition, or the user's draft (`?draft`), with a note for the page."""
     if "draft" not in request.GET:
         return row.document, ""
-    draft = DefinitionDraft.objects.filter(kind="workflow", name=row.name, author=request.user.get_username()).first()
+    document = _load_draft(request, row.name)
+    if document is None:
+        return row.document, _("You have no draft with valid JSON. This is the saved version.")
+    return document, _("This tests your draft, which is not saved yet.")
+
+
+def _load_draft(request: HttpRequest, name: str) -> dict[str, Any] | None:
+    """Return the user's draft of a definition, of a new one if `name` is empty; None if it is no JSON object."""
+    draft = DefinitionDraft.objects.filter(kind="workflow", name=name, author=request.user.get_username()).first()
     try:
         document = parse_json_value(draft.text) if draft else None
     except (ValueError, RecursionError):
-        document = None
-    if not isinstance(document, dict):
-        return row.document, _("You have no draft with valid JSON. This is the saved version.")
-    return document, _("This tests your draft, which is not saved yet.")
+        return None
+    return document if isinstance(document, dict) else None
 
 
 def _case_saved_message(name: str, row: WorkflowDefinition) -> str:

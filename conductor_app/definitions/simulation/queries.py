@@ -14,6 +14,7 @@ from ...core.step_types.sub_workflows import SubWorkflow
 from ...runs.models import Attempt
 from ..diagram.marks import StepMark, StepMarks
 from ..models import WorkflowDefinition
+from ..step_labels import type_label
 from ..validation import MAX_EXAMPLE_SIZE, newest_run_ids
 
 LIMIT = 400
@@ -97,6 +98,10 @@ class SimulatedAttempt:
     output: JsonValue
     reason: str
     inner: "Sequence[SimulatedAttempt]" = ()
+
+    @property
+    def type_label(self) -> str:
+        return type_label(self.type)
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,7 +226,9 @@ def test_a_join_that_waits_for_the_wrong_steps_is_reported():
     assert lint_one(fork, step("j", "JOIN", joinOn=["one", "tow"])).meant == "two"
     assert "The branches end with `one`, `two`" in lint_one(fork, step("j", "JOIN", joinOn=[])).message
     empty = step("f", "FORK_JOIN", forkTasks=[[], []])
-    assert lint_one(empty, step("j", "JOIN", joinOn=[])).message.endswith("The branches have no steps.")
+    assert lint_one(empty, step("j", "JOIN", joinOn=[])).message == (
+        "The branches of `f` have no steps yet. Add a step to each branch."
+    )
     assert "waits for no branch of the fork `f`" in lint(PAY, fork, step("j", "JOIN", joinOn=["payment"]))[0][2]
     assert "follows no fork" in lint_one(PAY, step("j", "JOIN")).message
 
