@@ -23,6 +23,7 @@ from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
+from django.forms import Media
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
@@ -234,7 +235,15 @@ class BoundedChangeList(ServerAwareChangeList):
             self.result_list = self.result_list[: self.list_per_page]
 
 
-class ReadOnlyAdmin(admin.ModelAdmin):
+class ScriptlessAdmin:
+    """Mixin without the scripts of Django's admin. A list with actions loads one, and a field may have its own."""
+
+    @property
+    def media(self) -> Media:
+        return Media()
+
+
+class ReadOnlyAdmin(ScriptlessAdmin, admin.ModelAdmin):
     """Admin that adds, changes and deletes no row itself. Actions are commands to the engine."""
 
     actions: tuple[str, ...] | None = None
