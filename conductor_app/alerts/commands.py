@@ -23,6 +23,7 @@ from ..core.alerts import (
     MAX_ADDRESSES,
     MINUTE_MS,
     RESOLVE,
+    RULE_KINDS,
     TEST,
     TRIGGER,
     AlertNotice,
@@ -39,6 +40,7 @@ from ..runs.store.outbox import send
 from ..utils import clock, randomness
 from .models import Alert, AlertFiring, AlertTarget, SavedView
 from .queries import measure_alert, newest_failure, own_views, rule_of, subject_of, views_without_user
+from .rules import check_rule
 
 MAX_TARGETS = 100
 MAX_VIEWS = 200
@@ -132,6 +134,28 @@ def save_alert(
     return alert
 
 
+def turn_on_rule(kind: str, workflow: str, targets: Sequence[int], by: str) -> Alert:
+    """Create a rule on one workflow, or on all if `workflow` is empty. It fires for what begins after that.
+
+    Raises:
+        Invalid: when the kind is unknown, or the targets are missing or unknown.
+        Conflict: when the rule exists.
+    """
+    if kind not in RULE_KINDS:
+        raise Invalid(f"Unknown rule {kind[:40]!r}. Use one of: {', '.join(RULE_KINDS)}.")
+    now, workflow = clock.now(), workflow[:255]
+    with transaction.atomic():
+        rows = _find_targets(targets)
+        if Alert.objects.filter(kind=kind, workflow=workflow).exists():
+            raise Conflict("This rule is on. Turn it off first to change its targets.")
+        alert = Alert(kind=kind, workflow=workflow, threshold=1, window_minutes=1, repeat_minutes=1, by=by[:255])
+        alert.next_at, alert.seen = now, check_rule(alert, now).document()
+        alert.save()
+        alert.targets.set(rows)
+        audit.record("alert", str(alert.pk), "save", by, facts={"kind": kind, "workflow": alert.subject})
+    return alert
+
+
 def _find_targets(ids: Sequence[int]) -> list[AlertTarget]:
     if not 1 <= len(set(ids)) <= MAX_ALERT_TARGETS:
         raise Invalid(f"Select 1 to {MAX_ALERT_TARGETS} targets for the alert.")
@@ -152,8 +176,9 @@ def remove_alert(alert_id: int, by: str, reason: str = "") -> None:
         if alert is None:
             raise NotFound(f"There is no alert {alert_id}.")
         _close_incident(alert, "the alert was deleted", clock.now())
+        facts = {"view" if alert.view else "workflow": alert.subject}
         alert.delete()
-        audit.record("alert", str(alert_id), "remove", by, reason=reason, facts={"view": alert.view.name})
+        audit.record("alert", str(alert_id), "remove", by, reason=reason, facts=facts)
 
 
 def check_due_alerts(limit: int) -> int:
@@ -170,6 +195,9 @@ def _check_alert(alert_id: int) -> None:
     if not Alert.objects.filter(pk=alert_id, next_at__lte=now).update(next_at=now + MINUTE_MS):
         return
     alert = Alert.objects.select_related("view").get(pk=alert_id)
+    if alert.kind in RULE_KINDS:
+        _apply_rule(alert, now)
+        return
     rule = rule_of(alert)
     may_fire = alert.last_fired_at is None or now - alert.last_fired_at >= rule.repeat_ms
     if not may_fire and alert.incident_at is None:
@@ -183,6 +211,19 @@ def _check_alert(alert_id: int) -> None:
         elif not is_met and alert.incident_at is not None:
             _close_incident(alert, sentence, now)
             Alert.objects.filter(pk=alert_id).update(incident_at=None)
+
+
+def _apply_rule(alert: Alert, now: int) -> None:
+    """Fire a rule for what is new, and store what it found."""
+    check = check_rule(alert, now)
+    with transaction.atomic():
+        if check.new:
+            _fire(alert, check.sentence(alert.kind), now)
+        elif alert.incident_at is not None and not check.is_open:
+            _close_incident(alert, "nothing is left of what the alert fired for", now)
+            Alert.objects.filter(pk=alert.pk).update(incident_at=None)
+        if alert.seen != check.document():
+            Alert.objects.filter(pk=alert.pk).update(seen=check.document())
 
 
 def _fire(alert: Alert, sentence: str, now: int) -> None:
@@ -204,7 +245,7 @@ def _close_incident(alert: Alert, sentence: str, now: int) -> None:
 def _notice(alert: Alert, event: str, sentence: str, now: int) -> AlertNotice:
     # The time makes the incident unique among servers that share an account of the target.
     incident = f"conductor-alert-{alert.pk}-{alert.incident_at}"
-    return AlertNotice(event, alert.view.name, f"{alert.view.name}: {sentence}", now, incident, alert.pk)
+    return AlertNotice(event, alert.subject, f"{alert.subject}: {sentence}", now, incident, alert.pk)
 
 
 def create_target(kind: str, name: str, given: Mapping[str, str], by: str, reason: str = "") -> AlertTarget:

@@ -57,13 +57,19 @@ class AlertTarget(Authored):
 
 
 class Alert(models.Model):
-    """A condition on a view. `next_at`: the time of the next check; `last_fired_at`: the time of the last firing.
+    """A condition on a view, or a rule, which has no view, on one workflow or all of them.
+
+    `next_at`: the time of the next check; `last_fired_at`: the time of the last firing.
 
     `incident_at`: the time of the first firing since the condition was last not met; None if it is not met.
     `budget`: the scope, name and period of the budget of an alert of the kind `budget`; None for all budgets.
+    `workflow`: the workflow of a rule; empty for all. `seen`: what a rule found at its last check, and for which of it
+    the rule fired.
     """
 
-    view = models.ForeignKey(SavedView, on_delete=models.CASCADE, related_name="alerts")
+    view = models.ForeignKey(SavedView, on_delete=models.CASCADE, related_name="alerts", null=True)
+    workflow = models.CharField(max_length=255, default="", db_default="", blank=True)
+    seen = DocumentField(null=True, blank=True)
     kind = models.CharField(max_length=16)
     threshold = models.IntegerField()
     window_minutes = models.IntegerField()
@@ -80,7 +86,12 @@ class Alert(models.Model):
         indexes = [models.Index(name="alert_due", fields=["next_at"])]
 
     def __str__(self) -> str:
-        return f"{self.kind} on {self.view_id}"
+        return f"{self.kind} on {self.subject}"
+
+    @property
+    def subject(self) -> str:
+        """Return the name of the view, or of the workflow of a rule."""
+        return self.view.name if self.view is not None else self.workflow or "All workflows"
 
 
 class AlertFiring(models.Model):

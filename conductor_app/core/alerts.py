@@ -15,7 +15,10 @@ from urllib.parse import urlsplit
 
 from .errors import Invalid
 
-COUNT, SHARE, ABSENCE, AGE, BUDGET = ALERT_KINDS = ("count", "share", "absence", "age", "budget")
+COUNT, SHARE, ABSENCE, AGE, BUDGET = VIEW_KINDS = ("count", "share", "absence", "age", "budget")
+NEW_CAUSE, RETURNED_CAUSE, UNPOLLED_QUEUE = RULE_KINDS = ("new_cause", "returned_cause", "unpolled_queue")
+"""Rules on all workflows or on one. They fire for what was not there at the check before."""
+ALERT_KINDS = (*VIEW_KINDS, *RULE_KINDS)
 SPENT_PERCENT = 80
 """The default threshold of an alert on budgets."""
 MINUTE_MS = 60_000
@@ -69,8 +72,8 @@ class AlertRule:
 
 def find_rule_problem(kind: str, threshold: int, window: int, repeat: int) -> str:
     """Return why these values are no condition of an alert, or an empty text. `window` and `repeat` are in minutes."""
-    if kind not in ALERT_KINDS:
-        return f"Unknown kind of alert {kind!r}. Use one of: {', '.join(ALERT_KINDS)}."
+    if kind not in VIEW_KINDS:
+        return f"Unknown kind of alert {kind!r}. Use one of: {', '.join(VIEW_KINDS)}."
     most = 100 if kind in (SHARE, BUDGET) else 10**6
     if not 1 <= threshold <= most:
         return f"The threshold must be 1 to {most:,} (got {threshold})."

@@ -29,8 +29,9 @@ from ..ai.pages.budgets import BudgetsPage
 from ..ai.pages.integrations import IntegrationModelPage, IntegrationPage, IntegrationsPage, NewIntegrationPage
 from ..ai.pages.prompts import NewPromptPage, PromptPage, PromptsPage
 from ..ai.pages.usage import UsagePage, VectorIndexesPage, show_model_use
+from ..alerts.pages.rules import AlertsPage
 from ..alerts.pages.saved_views import AlertPage, TilesPage, ViewPage, ViewsPage
-from ..alerts.pages.targets import AlertTargetPage, AlertTargetsPage, NewAlertTargetPage
+from ..alerts.pages.targets import AlertTargetPage, NewAlertTargetPage
 from ..bulk.pages.operations import BulkExportPage, BulkOperationPage, BulkPage, BulkPlanPage
 from ..bulk.pages.planner import PlannerPage
 from ..definitions.models import TaskDefinition, WorkflowDefinition
@@ -62,14 +63,13 @@ from ..taskcluster.models import ScopeRole, StandaloneTask, TaskGroup
 from ..taskcluster.pages.clients import ClientAdmin, ScopeRoleAdmin
 from ..taskcluster.pages.groups import GroupAdmin
 from ..taskcluster.pages.tasks import StandaloneTaskAdmin
-from ..taskcluster.queries.tasks import is_taskcluster_used
 from ..tasks.pages.queues import QueuePage, QueuesPage, WhyWaitingPage
 from ..tasks.pages.workers import WorkerPage, WorkersPage
 from ..web.forms import strip_nul_from_request
 from ..web.pages import Page, in_read_snapshot, name_missing_permission, without_empty_parameters
 from ..web.preferences import PreferencesPage, is_compact, zone_of
 from .palette import PalettePage
-from .sidebar import StatusBarPage, build_sections, page_name, page_tabs
+from .sidebar import AdministrationPage, StatusBarPage, build_sections, page_name, page_tabs, used_entries
 
 OBJECT_PAGES: tuple[Page, ...] = (
     PlannerPage(),
@@ -100,7 +100,7 @@ OBJECT_PAGES: tuple[Page, ...] = (
     ViewsPage(),
     ViewPage(),
     AlertPage(),
-    AlertTargetsPage(),
+    AlertsPage(),
     NewAlertTargetPage(),
     AlertTargetPage(),
     TilesPage(),
@@ -139,6 +139,7 @@ PAGES: tuple[Page, ...] = (
     PreferencesPage(),
     SecondFactorPage(),
     StatusBarPage(),
+    AdministrationPage(),
     *OBJECT_PAGES,
 )
 MODEL_ADMINS = {
@@ -247,7 +248,7 @@ class OperatorsSite(AdminSite):
         available |= {page.name: page.sidebar_entry() for page in PAGES if page.is_open_to(request)}
         if available.keys() - UNRESTRICTED_PAGES:
             available["index"] = {"object_name": "index", "admin_url": reverse("admin:index"), "is_exact": True}
-        return build_sections(available, request.path, is_taskcluster_used())
+        return build_sections(available, request.path, used_entries())
 
     def page_name(self, opts: Any) -> str:
         """Return the title of a model's list."""

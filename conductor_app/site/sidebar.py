@@ -1,13 +1,15 @@
-"""The sidebar, in the order of the operators' work, and the status bar.
+"""The menu, in the order of the operators' work, the page Admin, and the status bar.
 
 An entry refers to a model by its class and to a page by its name. Entries that the user may not open, and sections
-without entries, are left out.
+without entries, are left out. The menu has at most 14 entries.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
+from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
@@ -15,30 +17,28 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from ..access.models import AccessKey, Application, AuditEntry, Client, Grant, Secret, Variable
+from ..ai.models import Integration
+from ..ai.queries.usage import environment_integrations
 from ..definitions.models import TaskDefinition, WorkflowDefinition
 from ..monitoring.pages.open_problems import count_problems
 from ..monitoring.queries.health import health_for
 from ..runs.models import Run
 from ..schedules.models import Schedule, ScheduleExecution
 from ..taskcluster.models import ScopeRole, TaskGroup
-from ..utils.formatting import LazyText
+from ..utils import clock, process_state
+from ..utils.formatting import MINUTE, LazyText
 from ..web.pages import Page, fragment_response
 
-SECTION_NAMES = {
-    "operate": _("Operate"),
-    "design": _("Design"),
-    "ai": _("AI"),
-    "capacity": _("Capacity"),
-    "taskcluster": _("Taskcluster"),
-    "system": _("Admin"),
-}
+SECTION_NAMES = {"operate": _("Operate"), "design": _("Design"), "further": _("More")}
+ADMIN = "administration"
 
 
 @dataclass(frozen=True, slots=True)
 class SidebarEntry:
     """One entry: its model or page, its label, its icon, the pages that are tabs beside it, and paths below it.
 
-    `below`: prefixes of other paths, relative to the overview, whose pages mark this entry.
+    `below`: prefixes of other paths, relative to the overview, whose pages mark this entry. `name`: the name of an
+    entry that is not that of its first page.
     """
 
     target: Any
@@ -46,6 +46,7 @@ class SidebarEntry:
     icon: str
     tabs: "tuple[SidebarEntry, ...]" = ()
     below: tuple[str, ...] = ()
+    name: str | LazyText = ""
 
     @property
     def pages(self) -> "tuple[SidebarEntry, ...]":
@@ -53,10 +54,39 @@ class SidebarEntry:
         return (self, *self.tabs)
 
 
-TASKCLUSTER_ACCESS = (
-    SidebarEntry(Client, _("Taskcluster clients"), "keys"),
-    SidebarEntry(ScopeRole, _("Taskcluster roles"), "permissions"),
+@dataclass(frozen=True, slots=True)
+class AdminCard:
+    """A card of the page Admin: its title, and the pages that it links to."""
+
+    title: str | LazyText
+    entries: tuple[SidebarEntry, ...]
+
+
+AI = SidebarEntry(
+    "integrations",
+    _("Integrations"),
+    "prompts",
+    (
+        SidebarEntry("prompts", _("Prompts"), "prompts"),
+        SidebarEntry("model_usage", _("Usage"), "usage"),
+        SidebarEntry("budgets", _("Budgets"), "budgets"),
+        SidebarEntry("vector_indexes", _("Vector indexes"), "step-database"),
+    ),
+    name=_("AI"),
 )
+TASKCLUSTER = SidebarEntry(
+    TaskGroup,
+    _("Task groups"),
+    "columns",
+    (
+        SidebarEntry(Client, _("Taskcluster clients"), "keys"),
+        SidebarEntry(ScopeRole, _("Taskcluster roles"), "permissions"),
+    ),
+    below=("conductor/standalonetask/",),
+    name=_("Taskcluster"),
+)
+OPTIONAL = {"ai": AI, "taskcluster": TASKCLUSTER}
+"""Entries that are in the menu once they are used. Before that, the page Admin has them as cards."""
 SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
     "operate": (
         SidebarEntry("index", _("Overview"), "overview"),
@@ -67,6 +97,9 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
         SidebarEntry(
             "human_tasks", _("Human tasks"), "inbox", (SidebarEntry("form_templates", _("Form templates"), "inbox"),)
         ),
+        SidebarEntry("queues", _("Queues"), "queues", below=("queue/", "why-waiting/")),
+        SidebarEntry("workers", _("Workers"), "workers"),
+        SidebarEntry("alerts", _("Alerts"), "bell", below=("alert-targets/",)),
     ),
     "design": (
         SidebarEntry(
@@ -81,80 +114,125 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
         ),
         SidebarEntry("events", _("Events"), "events", below=("conductor/eventhandler/", "webhooks/", "event-sources/")),
     ),
-    "ai": (
-        SidebarEntry("integrations", _("Integrations"), "link"),
-        SidebarEntry("prompts", _("Prompts"), "prompts"),
-        SidebarEntry("model_usage", _("Usage"), "usage"),
-        SidebarEntry("budgets", _("Budgets"), "budgets"),
-        SidebarEntry("vector_indexes", _("Vector indexes"), "step-database"),
-    ),
-    "capacity": (
-        SidebarEntry("queues", _("Queues"), "queues", below=("queue/", "why-waiting/")),
-        SidebarEntry("workers", _("Workers"), "workers"),
-    ),
-    "taskcluster": (SidebarEntry(TaskGroup, _("Task groups"), "columns"), *TASKCLUSTER_ACCESS),
-    "system": (
-        SidebarEntry("system", _("System"), "server"),
-        SidebarEntry("alert_targets", _("Alert targets"), "bell"),
-        SidebarEntry(AuditEntry, _("Audit log"), "audit"),
-        SidebarEntry("undelivered_messages", _("Undelivered messages"), "inbox"),
-        SidebarEntry("retention", _("Retention"), "archive"),
-        SidebarEntry(Secret, _("Secrets"), "secrets"),
-        SidebarEntry(Variable, _("Variables"), "variables"),
-        SidebarEntry(
-            "people",
-            _("People"),
-            "people",
-            (
-                SidebarEntry(Application, _("Applications"), "applications"),
-                SidebarEntry(AccessKey, _("Access keys"), "keys"),
-                SidebarEntry(Grant, _("Permissions"), "permissions"),
-                SidebarEntry(User, _("Users"), "person"),
-                SidebarEntry(Group, _("Groups and roles"), "people"),
+}
+CARDS = (
+    AdminCard(
+        _("Access"),
+        (
+            SidebarEntry(
+                "people",
+                _("People"),
+                "people",
+                (
+                    SidebarEntry(Application, _("Applications"), "applications"),
+                    SidebarEntry(AccessKey, _("Access keys"), "keys"),
+                    SidebarEntry(Grant, _("Permissions"), "permissions"),
+                    SidebarEntry(User, _("Users"), "person"),
+                    SidebarEntry(Group, _("Groups and roles"), "people"),
+                ),
             ),
+            SidebarEntry(AuditEntry, _("Audit log"), "audit"),
         ),
-        SidebarEntry("quotas", _("Quotas"), "filter"),
     ),
+    AdminCard(
+        _("Values of definitions"),
+        (SidebarEntry(Secret, _("Secrets"), "secrets"), SidebarEntry(Variable, _("Variables"), "variables")),
+    ),
+    AdminCard(
+        _("Server"),
+        (
+            SidebarEntry("system", _("System"), "server"),
+            SidebarEntry("undelivered_messages", _("Undelivered messages"), "inbox"),
+            SidebarEntry("retention", _("Retention"), "archive"),
+            SidebarEntry("quotas", _("Quotas"), "filter"),
+        ),
+    ),
+)
+
+
+USES: dict[str, Callable[[], bool]] = {
+    "ai": lambda: bool(environment_integrations()) or Integration.objects.exists(),
+    "taskcluster": TaskGroup.objects.exists,
 }
 
 
+class OptionalUse:
+    """What this process knows about the use of optional entries. It is checked once a minute, until there is some."""
+
+    def __init__(self) -> None:
+        self._checked_at = -MINUTE
+        self._used: set[str] = set()
+
+    def names(self) -> set[str]:
+        """Return the names of the entries that are used."""
+        now = clock.now()
+        if len(self._used) < len(OPTIONAL) and not 0 <= now - self._checked_at < MINUTE:
+            self._checked_at = now
+            self._used |= {name for name, is_used in USES.items() if is_used()}
+        return self._used
+
+
+_use = process_state.slot(OptionalUse)
+
+
+def used_entries() -> set[str]:
+    """Return the names of the optional entries that are used."""
+    return _use.value.names()
+
+
 def model_label(model: Any) -> Any:
-    """Return the label of a model or page in the sidebar, or None if it is not there."""
-    pages = (page for entries in SECTIONS.values() for entry in entries for page in entry.pages)
-    return next((page.label for page in pages if page.target is model), None)
+    """Return the label of a model or page in the menu or on the page Admin, or None if it is not there."""
+    entries = [*chain(*SECTIONS.values()), *OPTIONAL.values(), *chain(*(card.entries for card in CARDS))]
+    return next((page.label for entry in entries for page in entry.pages if page.target is model), None)
 
 
 def page_name(opts: Any) -> str:
-    """Return the title of a model's list: its label in the sidebar, otherwise its verbose name."""
+    """Return the title of a model's list: its label in the menu, otherwise its verbose name."""
     return str(model_label(opts.model) or capfirst(opts.verbose_name_plural))
 
 
 def build_sections(
-    available: Mapping[Any, dict[str, Any]], path: str, with_taskcluster: bool = True
+    available: Mapping[Any, dict[str, Any]], path: str, used: Collection[str] = tuple(OPTIONAL)
 ) -> list[dict[str, Any]]:
     """Return the sections in the form of Django's app list, with the entry of the page at `path` marked.
 
-    `available`: entries by model or page name. Without Taskcluster's section, its clients and roles, which are created
-    before its first use, are in the last section.
+    `available`: entries by model or page name. `used`: the optional entries that are in the menu; the page Admin has a
+    card for each of the others.
     """
-    sections = dict(SECTIONS)
-    if not with_taskcluster:
-        del sections["taskcluster"]
-        sections["system"] = (*sections["system"], *TASKCLUSTER_ACCESS)
-    visible = {
-        name: [built for entry in entries if (built := _build_entry(entry, available, path))]
-        for name, entries in sections.items()
-    }
+    visible = {name: _build_entries(entries, available, path) for name, entries in SECTIONS.items()}
+    visible["further"] = _build_entries([OPTIONAL[name] for name in OPTIONAL if name in used], available, path)
+    unused = [AdminCard(entry.name, (entry,)) for name, entry in OPTIONAL.items() if name not in used]
+    cards = [
+        {"title": card.title, "entries": _build_entries(card.entries, available, path)} for card in (*CARDS, *unused)
+    ]
+    if cards := [card for card in cards if card["entries"]]:
+        visible["further"].append(_build_admin(cards, path))
     return [_build_section(name, models) for name, models in visible.items() if models]
 
 
 def page_tabs(sections: list[dict[str, Any]], path: str) -> list[dict[str, Any]]:
-    """Return the tabs of the list or page at a path: none unless its entry of the sidebar has several pages."""
-    for section in sections:
-        for entry in section["models"]:
-            if len(entry["pages"]) > 1 and any(page["admin_url"] == path for page in entry["pages"]):
-                return entry["pages"]
+    """Return the tabs of the list or page at a path: none unless its entry has several pages."""
+    entries = [entry for section in sections for entry in section["models"]]
+    below = [entry for card in admin_cards(sections) for entry in card["entries"]]
+    for entry in (*below, *entries):
+        if (
+            "cards" not in entry
+            and len(entry["pages"]) > 1
+            and any(page["admin_url"] == path for page in entry["pages"])
+        ):
+            return entry["pages"]
     return []
+
+
+def admin_cards(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the cards of the page Admin that the user may see."""
+    return next((entry["cards"] for section in sections for entry in section["models"] if "cards" in entry), [])
+
+
+def _build_entries(
+    entries: Iterable[SidebarEntry], available: Mapping[Any, dict[str, Any]], path: str
+) -> list[dict[str, Any]]:
+    return [built for entry in entries if (built := _build_entry(entry, available, path))]
 
 
 def _build_entry(entry: SidebarEntry, available: Mapping[Any, dict[str, Any]], path: str) -> dict[str, Any] | None:
@@ -168,7 +246,19 @@ def _build_entry(entry: SidebarEntry, available: Mapping[Any, dict[str, Any]], p
         return None
     below = tuple(reverse("admin:index") + address for address in entry.below)
     is_current = any(_is_within(page, path) for page in pages) or path.startswith(below)
-    return pages[0] | {"pages": pages, "is_current": is_current}
+    return pages[0] | {"pages": pages, "is_current": is_current, "name": entry.name or pages[0]["name"]}
+
+
+def _build_admin(cards: list[dict[str, Any]], path: str) -> dict[str, Any]:
+    """Return the entry of the page Admin. Its pages are those of its cards."""
+    address, name = reverse(f"admin:{ADMIN}"), _("Admin")
+    entries = [entry for card in cards for entry in card["entries"]]
+    page = {"name": name, "icon": "server", "admin_url": address}
+    return page | {
+        "pages": [page, *(each for entry in entries for each in entry["pages"])],
+        "cards": cards,
+        "is_current": path == address or any(entry["is_current"] for entry in entries),
+    }
 
 
 def _is_within(page: dict[str, Any], path: str) -> bool:
@@ -178,6 +268,22 @@ def _is_within(page: dict[str, Any], path: str) -> bool:
 
 def _build_section(name: str, models: list[dict[str, Any]]) -> dict[str, Any]:
     return {"name": SECTION_NAMES[name], "app_label": name, "app_url": "", "has_module_perms": True, "models": models}
+
+
+class AdministrationPage(Page):
+    """The pages about the server and its users, as cards. Open to those who may open one of them."""
+
+    name, title, template = ADMIN, _("Admin"), "ops/site/administration.html"
+
+    def is_open_to(self, request: HttpRequest) -> bool:
+        return request.user.is_staff
+
+    def urls(self, site: AdminSite) -> list[URLPattern]:
+        self._site = site
+        return super().urls(site)
+
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
+        return {"cards": admin_cards(self._site.get_app_list(request))}
 
 
 class StatusBarPage(Page):

@@ -31,7 +31,6 @@ from django.template.response import SimpleTemplateResponse, TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.text import capfirst
 
 from ..access.authentication import server_address
 from ..access.visibility import may, shown_to
@@ -235,15 +234,25 @@ class BoundedChangeList(ServerAwareChangeList):
             self.result_list = self.result_list[: self.list_per_page]
 
 
-class ScriptlessAdmin:
-    """Mixin without the scripts of Django's admin. A list with actions loads one, and a field may have its own."""
+class ListAdmin:
+    """Mixin of every list: its title is its name in the menu, and pages load no scripts of Django's admin.
+
+    A list with actions loads one, and a field may have its own.
+    """
+
+    admin_site: Any
+    opts: Any
 
     @property
     def media(self) -> Media:
         return Media()
 
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        title = {"title": self.admin_site.page_name(self.opts)}
+        return super().changelist_view(request, {**title, **(extra_context or {})})  # type: ignore[misc]
 
-class ReadOnlyAdmin(ScriptlessAdmin, admin.ModelAdmin):
+
+class ReadOnlyAdmin(ListAdmin, admin.ModelAdmin):
     """Admin that adds, changes and deletes no row itself. Actions are commands to the engine."""
 
     actions: tuple[str, ...] | None = None
@@ -257,10 +266,6 @@ class ReadOnlyAdmin(ScriptlessAdmin, admin.ModelAdmin):
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ChangeList]:
         return BoundedChangeList
-
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        title = capfirst(self.opts.verbose_name_plural)
-        return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

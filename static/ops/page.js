@@ -89,11 +89,8 @@
     for (const name of new Set(formData.keys())) if (formData.getAll(name).every((value) => value === "")) formData.delete(name);
   });
 
-  const system = document.getElementById("nav-system");
-  if (system) {
-    system.open = system.querySelector("[aria-current]") !== null || localStorage.getItem("ops.system") === "open";
-    system.addEventListener("toggle", () => localStorage.setItem("ops.system", system.open ? "open" : "closed"));
-  }
+  // In a low window, the menu begins at the current entry.
+  document.querySelector("#side [aria-current]")?.scrollIntoView({ block: "nearest" });
 
   // Open the action menu that the fragment of the address names, for links from the command palette.
   const openTarget = () => {

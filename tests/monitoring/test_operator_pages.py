@@ -1,11 +1,11 @@
 """Queues, sweeps, audit, access keys and the front page."""
 
 import re
-from unittest.mock import ANY
 
 from django.contrib.auth.models import Permission
 
 from conductor_app.access.models import AccessKey
+from conductor_app.ai.commands.integrations import save_integration
 from conductor_app.taskcluster.models import TaskGroup
 from conductor_app.tasks.models import SweepPass
 from conductor_app.utils import process_state
@@ -72,12 +72,18 @@ def test_the_overview_of_a_new_server_displays_three_steps(operator):
 
 def test_the_sidebar_is_in_the_order_of_the_work(operator):
     assert sections_of(operator) == {
-        "Operate": ["Overview", "Runs", "Failures", "Human tasks"],
+        "Operate": ["Overview", "Runs", "Failures", "Human tasks", "Queues", "Workers", "Alerts"],
         "Design": ["Workflows", "Task definitions", "Schedules", "Events"],
-        "AI": ["Integrations", "Prompts", "Usage", "Budgets", "Vector indexes"],
-        "Capacity": ["Queues", "Workers"],
-        "Admin": ANY,
+        "More": ["Admin"],
     }
+
+
+def test_the_menu_has_at_most_14_entries_when_everything_is_used(operator, clock):
+    use_taskcluster(clock)
+    save_integration("main", {"type": "openai", "configuration": {"api_key": "sk-none"}}, "olga")
+
+    assert sections_of(operator)["More"] == ["AI", "Taskcluster", "Admin"]
+    assert sum(len(entries) for entries in sections_of(operator).values()) <= 14
 
 
 def sections_of(client):
@@ -86,20 +92,56 @@ def sections_of(client):
     return {str(section["name"]): [str(entry["name"]) for entry in section["models"]] for section in sections}
 
 
-def test_taskcluster_has_a_section_only_if_there_are_task_groups(operator, clock):
-    assert "Taskcluster clients" in sections_of(operator)["Admin"]
-
+def use_taskcluster(clock):
     TaskGroup.objects.create(pk="V0iCFQAySoGmPw8vtSHQ4g", expires_at=clock.now())
-    sections = sections_of(operator)
-    assert sections["Taskcluster"][0] == "Task groups"
-    assert "Taskcluster clients" in sections["Taskcluster"] and "Taskcluster clients" not in sections["Admin"]
+
+
+def cards_of(client):
+    process_state.reset()
+    cards = client.get("/admin/administration/").context["cards"]
+    return {
+        str(card["title"]): [str(page["name"]) for entry in card["entries"] for page in entry["pages"]]
+        for card in cards
+    }
+
+
+def test_the_page_admin_has_cards_and_those_of_features_that_are_not_used_yet(operator, clock):
+    assert list(cards_of(operator)) == ["Access", "Values of definitions", "Server", "AI", "Taskcluster"]
+    assert cards_of(operator)["Taskcluster"] == ["Task groups", "Taskcluster clients", "Taskcluster roles"]
+
+    use_taskcluster(clock)
+    assert "Taskcluster" not in cards_of(operator)
+    page = operator.get("/admin/conductor/client/")
+    tabs = [str(tab["name"]) for tab in page.context["page_tabs"]]
+    assert tabs == ["Task groups", "Taskcluster clients", "Taskcluster roles"]
+
+
+def test_the_page_admin_has_only_what_the_user_may_open(client, django_user_model):
+    user = django_user_model.objects.create_user("vera", is_staff=True)
+    client.force_login(user)
+    assert sections_of(client) == {} and cards_of(client) == {}
+
+    user.user_permissions.add(Permission.objects.get(codename="view_secret"))
+    client.force_login(user)
+    assert cards_of(client) == {"Values of definitions": ["Secrets"]}
+
+
+def test_a_page_has_the_same_name_in_the_menu_in_its_title_and_as_its_heading(operator):
+    sections = operator.get("/admin/").context["available_apps"]
+    pages = [page for section in sections for entry in section["models"] for page in entry["pages"]]
+
+    assert len(pages) > 30
+    for page in pages:
+        text = html(operator.get(page["admin_url"]))
+        assert re.findall(r"<title> ?(.*?) ·", text) == [str(page["name"])], page["admin_url"]
+        assert set(re.findall(r"<h1>(.*?)</h1>", text)) <= {str(page["name"])}, page["admin_url"]
 
 
 def test_related_lists_are_tabs_of_one_entry(operator, db):
     page = operator.get("/admin/bulk/")
     operate, *_ = page.context["available_apps"]
 
-    assert [entry["is_current"] for entry in operate["models"]] == [False, True, False, False]
+    assert [entry["is_current"] for entry in operate["models"]] == [False, True, False, False, False, False, False]
     assert [str(tab["name"]) for tab in page.context["page_tabs"]] == ["Runs", "Bulk operations"]
     assert re.search(r'href="/admin/bulk/" aria-current="page">Bulk operations', html(page))
     assert operator.get("/admin/queues/").context["page_tabs"] == []

@@ -211,7 +211,7 @@ def test_limits_that_move_into_the_task_definition_of_the_folder_stay(folder):
         (f"{LIMITS}retryCount: 3\n", "retryCount: is unknown. Use: name, concurrentExecLimit"),
         (
             ALERT.replace("on-call", "unknown"),
-            "There is no alert target 'unknown'. Create it on the page Alert targets",
+            "There is no alert target 'unknown'. Create it on the page Alerts",
         ),
         (ALERT.replace("count", "many"), "conditions[0].type: type must be one of count, share, absence, age"),
         (ALERT.replace("threshold: 3", "threshold: 0"), "The threshold must be 1 to 1,000,000 (got 0)."),

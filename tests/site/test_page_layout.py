@@ -35,7 +35,9 @@ def test_breadcrumbs_begin_with_the_overview_and_name_the_entry_of_the_sidebar(o
 @pytest.mark.parametrize(
     "path, label",
     [
-        ("alert-targets/", "Alert targets"),
+        ("alerts/", "Alerts"),
+        ("alert-targets/new/slack/", "Alerts"),
+        ("auth/user/add/", "Admin"),
         ("queue/?name=charge", "Queues"),
         ("webhooks/", "Events"),
         ("webhooks/new/", "Events"),

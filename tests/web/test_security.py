@@ -5,7 +5,7 @@ import re
 import pytest
 
 from conductor_app.definitions.models import WorkflowDefinition
-from conductor_app.taskcluster.queries.tasks import is_taskcluster_used
+from conductor_app.site.sidebar import used_entries
 from tests.page_text import html, run_url
 from tests.stored_scenarios import start_run_of, step
 
@@ -46,8 +46,8 @@ def test_the_login_page_obeys_the_policy(client, db):
 
 
 def test_every_list_takes_few_queries(viewer, django_assert_max_num_queries):
-    # A process checks once a minute whether the sidebar has Taskcluster's section.
-    is_taskcluster_used()
+    # A process checks once a minute whether the menu has Taskcluster and AI.
+    used_entries()
     for path in LISTS[:7]:
         with django_assert_max_num_queries(15):
             assert viewer.get(path).status_code == 200, path

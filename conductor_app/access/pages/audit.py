@@ -88,7 +88,7 @@ OBJECT_ADDRESSES: dict[str, Callable[[str], str]] = {
     "bulk operation": lambda id: reverse("admin:bulk_operation", args=[id]),
     "failure group": _numbered_address(failure_group_address),
     "view": _numbered_address(lambda id: reverse("admin:view", args=[id])),
-    "alert": lambda id: reverse("admin:views"),
+    "alert": lambda id: reverse("admin:alerts"),
     "alert target": _numbered_address(lambda id: reverse("admin:alert_target", args=[id])),
     "queue": queue_address,
     "worker": lambda id: reverse("admin:workers", query={"q": id}),

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy
 
 from ...core.errors import Conflict
 from ...web.badges import relative_time
-from ...web.pages import ScriptlessAdmin, show_refusal
+from ...web.pages import ListAdmin, show_refusal
 from ..audit import record_access_change
 from ..commands.users import keep_administrator
 from ..grants import may_give
@@ -155,7 +155,7 @@ def _option_group(name: str, options: list[dict[str, Any]]) -> dict[str, Any]:
     return {"name": name, "options": options, "chosen": sum(option["selected"] for option in options)}
 
 
-class CheckboxAdmin(ScriptlessAdmin):
+class CheckboxAdmin(ListAdmin):
     """Mixin that selects groups and permissions by checkboxes, which keyboards and screen readers can reach."""
 
     admin_site: Any

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from ...access.visibility import visible
 from ...bulk import selections
 from ...bulk.pages.operations import parse_selection
-from ...core.alerts import ABSENCE, BUDGET, SHARE
+from ...core.alerts import ABSENCE, BUDGET, RULE_KINDS, SHARE, UNPOLLED_QUEUE
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...db import keyset_pages
 from ...runs.pages.filters import list_parameters, selection_parameters, selection_query
@@ -137,7 +137,7 @@ class ViewPage(ObjectPage):
             "words": selection_text(view.selection),
             "list": list_address(view.selection),
             **_choices_of_kinds(request),
-            "alerts": [(alert, _alert_sentence(alert)) for alert in alerts],
+            "alerts": [(alert, alert_sentence(alert)) for alert in alerts],
             "firings": [(firing, kind_label(firing.channel), delivery_pill(firing)) for firing in firings],
             "targets": [(row, kind_label(row.kind)) for row in targets],
             "tested_alert": tried,
@@ -175,13 +175,13 @@ class ViewPage(ObjectPage):
 
 
 class AlertPage(ObjectPage):
-    """Target of the link in an alert's mail. Shows the runs of the alert that the user may see."""
+    """Target of the link in an alert's mail: the runs of the alert that the user may see, or the causes or queues."""
 
     name, permission, route = "alert", VIEW_PERMISSION, "alerts/<int:alert_id>/"
     shows_granted_rows = True
 
     def get_context(self, request: HttpRequest, alert_id: int) -> Any:
-        """Redirect to the list of the alert's runs, or to the budgets.
+        """Redirect to the list of the alert's runs, to the budgets, the failures or the queues.
 
         Raises:
             NotFound: when the alert no longer exists.
@@ -189,6 +189,8 @@ class AlertPage(ObjectPage):
         alert = Alert.objects.select_related("view").filter(pk=min(alert_id, 2**62)).first()
         if alert is None or not _is_visible(request, alert):
             raise NotFound(_("This alert no longer exists."))
+        if alert.kind in RULE_KINDS:
+            return HttpResponseRedirect(rule_address(alert))
         if alert.kind == BUDGET:
             return HttpResponseRedirect(reverse(f"admin:{subject_of(alert.kind).page}"))
         return HttpResponseRedirect(list_address(alert.view.selection))
@@ -216,6 +218,13 @@ def selection_text(selection: Mapping[str, Any], group_titles: Mapping[int, str]
 def list_address(selection: Mapping[str, Any]) -> str:
     """Return the address of the list of runs with a selection."""
     return reverse("admin:conductor_run_changelist", query=selection_query(selection) or None)
+
+
+def rule_address(alert: Alert) -> str:
+    """Return the address of what a rule watches."""
+    if alert.kind == UNPOLLED_QUEUE:
+        return reverse("admin:queues")
+    return reverse("admin:failures", query={"definition": alert.workflow} if alert.workflow else None)
 
 
 def _tile_context(view: SavedView) -> dict[str, Any]:
@@ -272,7 +281,7 @@ def _place(moment: int, time_range: TimeRange) -> int:
     return min((moment - time_range.since) // time_range.step, time_range.count - 1)
 
 
-def _alert_sentence(alert: Alert) -> str:
+def alert_sentence(alert: Alert) -> str:
     """Return the condition of an alert as text."""
     rule = rule_of(alert)
     facts: dict[str, Any] = {"n": rule.threshold, "window": alert.window_minutes, "repeat": alert.repeat_minutes}
@@ -307,7 +316,9 @@ def _find_view(request: HttpRequest, view_id: int) -> SavedView:
 
 def _is_visible(request: HttpRequest, alert: Alert) -> bool:
     """Return True if the user may see an alert. It counts all runs of its view: the user must see these."""
-    return request.user.has_perm(VIEW_PERMISSION) or (alert.kind != BUDGET and is_of_visible_workflow(alert.view))
+    if request.user.has_perm(VIEW_PERMISSION):
+        return True
+    return alert.kind != BUDGET and alert.view is not None and is_of_visible_workflow(alert.view)
 
 
 def _parse_number(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Pages of alert targets: the list, a form for each kind, and a test whose answer is displayed.
+"""Pages of alert targets: a form for each kind, and a test whose answer is displayed. The page Alerts lists them.
 
 Secrets are never displayed again.
 """
@@ -8,7 +8,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.db.models import Count
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.decorators import method_decorator
@@ -20,7 +19,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from ...core.alerts import ALERT_TARGET_FIELDS, ALERT_TARGET_KINDS, TargetField
 from ...core.errors import NotFound, RequestRefused
 from ...web.badges import render_pill
-from ...web.pages import ObjectPage, Page, require_permission
+from ...web.pages import ObjectPage, require_permission
 from .. import commands
 from ..models import AlertFiring, AlertTarget
 from ..queries import KIND_LABELS, kind_label, notifications_to
@@ -52,22 +51,6 @@ FIELD_TEXTS = {
     ),
     ("email", "addresses"): gettext_lazy("Separated by commas."),
 }
-
-
-class AlertTargetsPage(Page):
-    """List of the targets, and the kinds of new ones."""
-
-    name, title, permission = "alert_targets", gettext_lazy("Alert targets"), VIEW_PERMISSION
-    template = "ops/alerts/targets.html"
-
-    def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        rows = AlertTarget.objects.annotate(alert_count=Count("alerts")).defer("sealed")
-        return {
-            "rows": [(row, kind_label(row.kind), settings_text(row)) for row in rows],
-            "kinds": [(kind, KIND_LABELS[kind], KIND_TEXTS[kind]) for kind in ALERT_TARGET_KINDS],
-            "may_act": request.user.has_perm(CHANGE_PERMISSION),
-            "required": CHANGE_PERMISSION,
-        }
 
 
 class NewAlertTargetPage(ObjectPage):
@@ -135,7 +118,7 @@ class AlertTargetPage(ObjectPage):
         if request.POST.get("do") == "delete":
             commands.delete_target(row.pk, by)
             messages.success(request, _("%(name)s deleted.") % {"name": row.name})
-            return HttpResponseRedirect(reverse("admin:alert_targets"))
+            return HttpResponseRedirect(reverse("admin:alerts"))
         form = AlertTargetForm(row.kind, request.POST, is_stored=True)
         if form.is_valid():
             try:
@@ -155,7 +138,7 @@ class AlertTargetPage(ObjectPage):
             "is_supported": row.kind in ALERT_TARGET_KINDS,
             "settings_text": settings_text(row),
             "form": form,
-            "views": row.alerts.order_by("view__name", "pk").values_list("view_id", "view__name")[:20],
+            "alerts": row.alerts.select_related("view").order_by("view__name", "pk")[:20],
             "sent": [(firing, delivery_pill(firing)) for firing in sent],
             "is_sending": any(firing.delivered_at is None and not firing.error for firing in sent),
             "may_act": request.user.has_perm(CHANGE_PERMISSION),

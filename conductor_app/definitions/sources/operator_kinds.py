@@ -126,7 +126,7 @@ class AlertKind(DefinitionKind):
         names = {name for condition in wanted.document["conditions"] for name in condition["targets"]}
         known = set(AlertTarget.objects.filter(name__in=names).values_list("name", flat=True))
         if missing := sorted(names - known):
-            return f"There is no alert target {missing[0]!r}. Create it on the page Alert targets: it has secrets."
+            return f"There is no alert target {missing[0]!r}. Create it on the page Alerts: it has secrets."
         for budget in filter(None, (condition.get("budget") for condition in wanted.document["conditions"])):
             if not subject_of(BUDGET).exists(budget):
                 words = " ".join(filter(None, (budget["scope"], budget["name"], "per", budget["period"])))

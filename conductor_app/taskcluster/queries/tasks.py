@@ -22,10 +22,8 @@ from ...runs.models import Attempt, PulseMessage
 from ...tasks.models import Queue, Worker
 from ...tasks.queries.queues import queue_position
 from ...tasks.queries.waiting import closed_gates, gate_facts, verdicts_on
-from ...utils import clock, process_state
-from ...utils.formatting import MINUTE
 from ..core.decisions import attempt_state
-from ..models import Dependency, StandaloneTask, StandaloneTaskQuerySet, TaskGroup
+from ..models import Dependency, StandaloneTask, StandaloneTaskQuerySet
 
 PRIORITIES = {
     "highest": 7, "very-high": 6, "high": 5, "medium": 4, "low": 3, "very-low": 2, "lowest": 1,
@@ -319,22 +317,3 @@ def messages_of(task_id: str) -> list[PulseMessage]:
 
 def _not_found(message: str):
     raise NotFound(message)
-
-
-class TaskclusterUse:
-    """What this process knows about the use. It is checked at most once a minute, until there is some."""
-
-    def __init__(self) -> None:
-        self.checked_at = -MINUTE
-        self.is_used = False
-
-
-_use = process_state.slot(TaskclusterUse)
-
-
-def is_taskcluster_used() -> bool:
-    """Return True if there was a task group within the life of this process."""
-    now, use = clock.now(), _use.value
-    if not use.is_used and not 0 <= now - use.checked_at < MINUTE:
-        use.checked_at, use.is_used = now, TaskGroup.objects.exists()
-    return use.is_used

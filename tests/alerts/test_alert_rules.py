@@ -1,0 +1,141 @@
+"""Rules that one click turns on: a new cause, a cause that came back, and a queue without workers."""
+
+import pytest
+
+from conductor_app.alerts import commands as alerts
+from conductor_app.alerts.models import Alert, AlertFiring, AlertTarget
+from conductor_app.failures.commands import group_failures, transition_group
+from conductor_app.failures.models import FailureGroup
+from tests.page_text import html, page_text
+from tests.stored_scenarios import claim_and_report, define_task, start_run_of, step
+
+pytestmark = pytest.mark.django_db
+PAGE = "/admin/alerts/"
+
+
+@pytest.fixture
+def mailbox(clock) -> AlertTarget:
+    return alerts.create_target("email", "Ann", {"addresses": "ann@example.com"}, "olga")
+
+
+def turn_on(operator, kind: str, mailbox: AlertTarget, workflow: str = "") -> Alert:
+    operator.post(PAGE, {"do": kind, "workflow": workflow, "target": str(mailbox.pk)})
+    return Alert.objects.get(kind=kind, workflow=workflow)
+
+
+def fail(name: str, reason: str) -> str:
+    """Let a task of a run fail, and return the name of its workflow."""
+    define_task(name, retryCount=0)
+    run = start_run_of(step(name))
+    claim_and_report(name, "FAILED", reason=reason)
+    group_failures(100)
+    return run.name
+
+
+def sentences(clock) -> list[str]:
+    """Check the alerts and return what was sent by this check, and by those before."""
+    clock.advance(seconds=61)
+    alerts.check_due_alerts(10)
+    return list(AlertFiring.objects.order_by("pk").values_list("sentence", flat=True))
+
+
+def test_a_rule_on_new_causes_fires_once_for_each_cause_that_begins_after_it(operator, clock, mailbox):
+    fail("charge", "no funds")
+    rule = turn_on(operator, "new_cause", mailbox)
+    assert sentences(clock) == []
+
+    fail("ship", "no truck")
+    [sent] = sentences(clock)
+    assert sent.startswith("All workflows: 1 new cause of failures: ") and "no truck" in sent
+    fail("ship", "no truck")
+    assert sentences(clock) == [sent]
+
+    rule.refresh_from_db()
+    assert rule.incident_at is not None
+    transition_group(FailureGroup.objects.get(ref="ship").pk, "acknowledge", "olga")
+    assert sentences(clock) == [sent]
+    rule.refresh_from_db()
+    assert rule.incident_at is None
+
+
+def test_a_rule_of_a_workflow_ignores_the_causes_of_others(operator, clock, mailbox):
+    turn_on(operator, "new_cause", mailbox, "another")
+    name = fail("charge", "no funds")
+    assert sentences(clock) == []
+
+    turn_on(operator, "new_cause", mailbox, name)
+    define_task("ship", retryCount=0)
+    fail("ship", "no truck")
+    assert [sent.partition(":")[0] for sent in sentences(clock)] == [name]
+
+
+def test_a_rule_on_causes_that_come_back_fires_each_time(operator, clock, mailbox):
+    fail("charge", "no funds")
+    turn_on(operator, "returned_cause", mailbox)
+    group = FailureGroup.objects.get()
+    for count in (1, 2):
+        transition_group(group.pk, "resolve", "olga")
+        assert len(sentences(clock)) == count - 1
+        fail("charge", "no funds")
+        found = sentences(clock)
+        assert len(found) == count and "1 cause came back" in found[-1]
+
+
+def test_a_rule_on_queues_without_workers_fires_after_five_minutes(operator, clock, mailbox):
+    turn_on(operator, "unpolled_queue", mailbox)
+    start_run_of(step("ship"))
+    assert sentences(clock) == []
+
+    clock.advance(seconds=300)
+    assert sentences(clock) == ["All workflows: 1 queue without workers: ship (1 pending)"]
+    assert len(sentences(clock)) == 1
+
+    claim_and_report("ship", "COMPLETED")
+    assert len(sentences(clock)) == 1
+    assert Alert.objects.get().incident_at is None
+
+
+def test_the_page_lists_rules_targets_and_history_and_turns_a_rule_off(operator, clock, mailbox):
+    turn_on(operator, "new_cause", mailbox)
+    fail("charge", "no funds")
+    sentences(clock)
+
+    page = page_text(operator.get(PAGE))
+    assert "New cause All workflows Ann" in page and "Email" in page and "1 new cause of failures" in page
+
+    operator.post(PAGE, {"do": "remove", "alert": str(Alert.objects.get().pk)})
+    assert not Alert.objects.exists()
+
+
+def test_the_link_of_a_notification_leads_to_what_the_rule_watches(operator, clock, mailbox):
+    cause, queue = turn_on(operator, "new_cause", mailbox, "order"), turn_on(operator, "unpolled_queue", mailbox)
+
+    assert operator.get(f"{PAGE}{cause.pk}/")["Location"] == "/admin/failures/?definition=order"
+    assert operator.get(f"{PAGE}{queue.pk}/")["Location"] == "/admin/queues/"
+
+
+def test_a_rule_needs_a_target_and_is_turned_on_once(operator, clock, mailbox):
+    refused = operator.post(PAGE, {"do": "new_cause"}, follow=True)
+    assert "Select 1 to 10 targets" in page_text(refused) and not Alert.objects.exists()
+
+    turn_on(operator, "new_cause", mailbox)
+    again = operator.post(PAGE, {"do": "new_cause", "target": str(mailbox.pk)}, follow=True)
+    assert "This rule is on." in page_text(again) and Alert.objects.count() == 1
+    for odd in ({"do": "none"}, {"do": "count", "target": "x"}, {"do": "remove", "alert": "-1"}, {}):
+        assert operator.post(PAGE, odd, follow=True).status_code == 200
+
+
+def test_a_viewer_sees_the_page_and_turns_nothing_on(viewer, mailbox):
+    assert 'value="new_cause"' not in html(viewer.get(PAGE))
+    assert viewer.post(PAGE, {"do": "new_cause", "target": str(mailbox.pk)}).status_code == 403
+
+
+def test_the_page_takes_the_same_statements_for_any_number_of_rules(
+    operator, clock, mailbox, django_assert_max_num_queries
+):
+    for name in ("a", "b", "c"):
+        turn_on(operator, "new_cause", mailbox, name)
+
+    operator.get(PAGE)
+    with django_assert_max_num_queries(12):
+        operator.get(PAGE)
