@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, Value
-from django.db.models.functions import Coalesce
+from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, TextField, Value
+from django.db.models.functions import Cast, Coalesce
+from django.db.models.lookups import IContains
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -18,16 +19,17 @@ from ..core.errors import Invalid
 from ..core.failure_grouping import informative_line, stable_title
 from ..core.snapshot import NEVER
 from ..core.states import RUN, TASK
-from ..db.fields import LAST_ID_PART
+from ..db.fields import LAST_ID_PART, dumps
 from ..definitions.models import WorkflowDefinition
 from ..failures.models import Failure, FailureGroup
 from ..runs.models import Run, RunLabel, RunQuerySet, Task
+from ..runs.queries.recent import MAX_INPUT_BYTES
 from ..runs.search import RUNS, Clause, QueryValue, Search, SearchQuery
 from ..utils.formatting import MINUTE, LazyText, format_duration
 from .models import BulkItem
 
-SEARCHED_ROWS, REASONS = 20_000, 10_000
-"""Maximum number of runs that a filter scans: in general, and for the reason."""
+SEARCHED_ROWS, REASONS, SEARCHED_KEYS = 20_000, 10_000, 10_000
+"""Maximum number of runs that a filter scans: in general, for the reason, and for the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +100,9 @@ UNSUCCESSFUL_STATUSES = ("FAILED", "TIMED_OUT")
 def search_runs(found: RunQuerySet, term: str) -> RunQuerySet | ScannedRuns:
     """Search runs by a query of the API, or by a term.
 
-    A term is tried as the prefix of a run id, then as a correlation id, then as part of a definition name. The first
-    that matches any run is used. Each try is a separate query without the other filters, so that one index serves it.
+    A term is tried as the prefix of a run id, as a correlation id, and as part of a definition name. The first that
+    matches is used. Each try is a separate query without the other filters, so that one index serves it. Otherwise the
+    runs are those whose keys contain the term, as lists show them, among the newest.
 
     Raises:
         Invalid: when a query is malformed.
@@ -114,7 +117,24 @@ def search_runs(found: RunQuerySet, term: str) -> RunQuerySet | ScannedRuns:
         if visible(Run.objects.filter(condition)).exists():
             return found.filter(condition)
     names = WorkflowDefinition.objects.filter(name__icontains=term).order_by("name").values_list("name", flat=True)
-    return found.filter(name__in={term, *names.distinct()[:20]})
+    found_names = {term, *names.distinct()[:20]}
+    if len(found_names) > 1 or visible(Run.objects.filter(name=term)).exists():
+        return found.filter(name__in=found_names)
+    return _scan_newest(found, SEARCHED_KEYS, has_key_with(term))
+
+
+def has_key_with(term: str) -> Q:
+    """Return the condition that a correlation id contains a term, or a small input of a run without one does.
+
+    A list shows a number of the input with the name of its field: `orderId 4711`.
+    """
+    is_without_id = Q(correlation_id="", input_size__lte=MAX_INPUT_BYTES)
+    field, _, number = term.rpartition(" ")
+    name = field.rpartition(".")[2]
+    texts = [(dumps(term) or "")[1:-1], *([f'"{name}":{number}'] if name and number.isdecimal() else [])]
+    text_of_input = Cast("input", TextField())
+    in_input = Q(*(Q(IContains(text_of_input, text)) for text in texts), _connector=Q.OR)
+    return Q(correlation_id__icontains=term) | (is_without_id & in_input)
 
 
 def _filter_ids(found: RunQuerySet, ids: list[str]) -> RunQuerySet:

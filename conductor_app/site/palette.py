@@ -23,6 +23,7 @@ from django.utils.translation import gettext_lazy, gettext_noop
 from ..access.authentication import current_actor
 from ..access.permissions import EXECUTE, WORKFLOW_DEF
 from ..access.visibility import allowed_to, may, shown_to, visible
+from ..bulk.selections import has_key_with
 from ..core.failure_grouping import informative_line
 from ..core.step_types.base import queue_name
 from ..db.fields import LAST_ID_PART
@@ -45,6 +46,8 @@ START = gettext_noop("Start")
 MAX_PER_SOURCE, MAX_HITS = 6, 30
 MAX_SCANNED_REASONS = 2_000
 """Number of the newest runs with a reason that a search for an error text scans."""
+MAX_SCANNED_KEYS = 2_000
+"""Number of the newest runs whose keys are searched for a part."""
 LAST_ID_SUFFIX = "z" * 8
 MIN_VALUE_LENGTH = 2
 QUEUE_ACTIONS = {gettext_noop("Pause"): "act-pause", gettext_noop("Resume"): "act-resume"}
@@ -124,12 +127,11 @@ def _action_hit(name: str, run: Run, action: str) -> PaletteHit:
 
 def find_pages(site: AdminSite, request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Yield the pages of the sidebar whose name contains the term."""
-    for section in site.get_app_list(request):
-        for entry in (page for model in section["models"] for page in model["pages"]):
-            if term.lower() in str(entry["name"]).lower() and entry.get("admin_url"):
-                yield PaletteHit(
-                    _("Page"), str(entry["name"]), entry["admin_url"], entry["icon"], str(section["name"]), True
-                )
+    for entry in (entry for section in site.get_app_list(request) for entry in section["models"]):
+        for page in entry["pages"]:
+            name, of = str(page["name"]), str(entry["name"])
+            if term.lower() in name.lower() and page.get("admin_url"):
+                yield PaletteHit(_("Page"), name, page["admin_url"], page["icon"], of if of != name else "", True)
 
 
 def find_statuses(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
@@ -144,20 +146,18 @@ def find_statuses(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
 
 
 def find_runs(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
-    """Yield runs by the start of an id, or by a whole correlation id or idempotency key."""
+    """Yield runs by the start of an id or a whole correlation id or idempotency key, otherwise by a part of their keys."""
     if len(term) < 4 or not may(request.user, VIEW_RUN):
         return
     conditions = [~Q(correlation_id="") & Q(correlation_id=term), Q(idempotency_key=term)]
     if could_be_id_prefix(term):
         conditions.insert(0, Q(id__gte=term, id__lte=term + LAST_ID_SUFFIX, id__startswith=term))
-    for condition in conditions:
-        found = (
-            visible(Run.objects.filter(condition))
-            .only("id", "name", "version", "status", "correlation_id")
-            .order_by("-created_at")
-        )
-        for run in found[:MAX_PER_SOURCE]:
-            yield _run_hit(run, run.correlation_id or run.pk)
+    found = [run for each in conditions for run in _keyed_runs().filter(each).order_by("-created_at")[:MAX_PER_SOURCE]]
+    newest = visible(Run.objects.all()).order_by("-created_at").values("pk")[:MAX_SCANNED_KEYS]
+    for run in (
+        found or _keyed_runs().filter(has_key_with(term), pk__in=newest).order_by("-created_at")[:MAX_PER_SOURCE]
+    ):
+        yield _run_hit(run, run_key(run).text if run.correlation_id or not found else run.pk)
 
 
 def find_errors(request: HttpRequest, term: str) -> Iterator[PaletteHit]:

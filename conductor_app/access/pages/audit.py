@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...db.fields import dumps
+from ...runs.queries.recent import run_keys
 from ...utils import clock
 from ...utils.differences import MISSING
 from ...utils.formatting import DAY, HOUR
@@ -68,6 +69,10 @@ OBJECT_LABELS = {
 TIME_SPANS = {"hour": HOUR, "24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY}
 EXPORT_FIELDS = ("at", "actor", "action", "object_type", "object_id", "reason", "facts", "request_id")
 BATCH, MAX_VALUE_LENGTH = 2_000, 120
+MAX_EXAMINED = 2_000
+"""The newest entries whose persons and actions the filters offer."""
+NAME_FIELDS = ("name", "view", "workflow")
+"""The facts of an entry that name its object."""
 
 
 def _search_address(page: str) -> Callable[[str], str]:
@@ -127,6 +132,15 @@ def object_address(entry: AuditEntry) -> str:
     return build_address(entry.object_id) if build_address and entry.object_id else ""
 
 
+def object_name(entry: AuditEntry) -> str:
+    """Return the key of a run, the name that the entry states if the id is none, or the id."""
+    key = getattr(entry, "run_key", None)
+    if key is not None:
+        return str(key.text)
+    names = (entry.facts.get(field) for field in NAME_FIELDS) if isinstance(entry.facts, dict) else ()
+    return next((name for name in names if isinstance(name, str) and name), entry.object_id)
+
+
 class ObjectFilter(admin.SimpleListFilter):
     """Filter by the type of the changed object."""
 
@@ -153,8 +167,32 @@ class SinceFilter(admin.SimpleListFilter):
         return queryset.filter(at__gte=clock.now() - span) if span else queryset
 
 
+class NewestValueFilter(admin.SimpleListFilter):
+    """Filter by a column, with the values that the newest entries have."""
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, Any]]:
+        newest = model_admin.get_queryset(request).order_by("-id").values_list(self.parameter_name, flat=True)
+        values = {*newest[:MAX_EXAMINED], self.value() or ""} - {""}
+        return [(value, value.replace("_", " ")) for value in sorted(values)]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        return queryset.filter(**{str(self.parameter_name): self.value()}) if self.value() else queryset
+
+
+class ActorFilter(NewestValueFilter):
+    """Filter by the person or the application that acted."""
+
+    title, parameter_name = gettext_lazy("person"), "actor"
+
+
+class ActionFilter(NewestValueFilter):
+    """Filter by the action."""
+
+    title, parameter_name = gettext_lazy("action"), "action"
+
+
 class AuditList(BoundedChangeList):
-    """A page of entries, with the owners of the applications among the actors."""
+    """A page of entries, with the owners of the applications among the actors, and the keys of runs."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -162,6 +200,9 @@ class AuditList(BoundedChangeList):
         made_by = application_owners(self.result_list)
         for entry in self.result_list:
             entry.made_by = made_by.get(entry.actor, "")
+        keys = run_keys(entry.object_id for entry in self.result_list if entry.object_type == "run")
+        for entry in self.result_list:
+            entry.run_key = keys.get(entry.object_id)
 
 
 class AuditAdmin(GrantedRowsAdmin):
@@ -169,7 +210,7 @@ class AuditAdmin(GrantedRowsAdmin):
 
     list_display = ("when", "actor_text", "action_text", "object_text", "changes", "reason")
     list_display_links = None
-    list_filter = (SinceFilter, ObjectFilter)
+    list_filter = (SinceFilter, ActorFilter, ActionFilter, ObjectFilter)
     ordering = ("-at", "-id")
     search_fields = ("=object_id", "=actor", "=request_id")
     search_help_text = gettext_lazy("Exact run id, name:version of a definition, name, actor or request id")
@@ -233,9 +274,10 @@ class AuditAdmin(GrantedRowsAdmin):
     @admin.display(description=gettext_lazy("object"))
     def object_text(self, entry: AuditEntry) -> SafeString:
         kind, where = entry.object_type.replace("_", " "), object_address(entry)
+        name = object_name(entry)
         if not where:
-            return format_html("{} {}", kind, entry.object_id)
-        return format_html('{} <a href="{}">{}</a>', kind, where, entry.object_id)
+            return format_html("{} {}", kind, name)
+        return format_html('{} <a href="{}" title="{}">{}</a>', kind, where, entry.object_id, name)
 
     @admin.display(description=gettext_lazy("changes"))
     def changes(self, entry: AuditEntry) -> SafeString:

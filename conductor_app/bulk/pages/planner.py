@@ -403,6 +403,7 @@ def _input_editors(do: str, run: Run, attempt: Attempt | None, form_data: Mappin
             "label": label,
             "text": form_data.get(name) or json.dumps(value, indent=2, ensure_ascii=False),
             "is_edited": bool(form_data.get(name)) and _parse_or_none(form_data[name]) != value,
+            "is_wanted": form_data.get("edit") == name,
         }
         for name, label, value, size in found
         if size <= MAX_INLINE_BYTES

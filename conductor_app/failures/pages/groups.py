@@ -219,10 +219,11 @@ class FailureGroupPage(ObjectPage):
             ],
             "max_count": max((count for _value, count in detail.value_counts), default=0),
             "by": [
-                (BREAKDOWN_LABELS[name], rows, name not in COUNTED_ON_ARRIVAL)
+                (BREAKDOWN_LABELS[name], rows, name not in COUNTED_ON_ARRIVAL, name == "build")
                 for name, rows in detail.by.items()
                 if rows
             ],
+            "lacks_builds": any(share.value == _("unknown") for share in detail.by.get("build", ())),
             "moves": [move for move in TRANSITIONS if FAILURE.allows(group.state, move.event)],
             "newest_version": max(versions, default=0),
             "may_act": may(request.user, PERMISSION, group),

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...access.visibility import may, visible
+from ...core.definition import structure_of
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.snapshot import NEVER
 from ...definitions.models import TaskDefinition
@@ -175,7 +176,7 @@ PERMISSION = "conductor.change_run"
 
 
 class QueuesPage(Page):
-    """List of all queues."""
+    """List of all queues. Those of built-in steps, which the server works off itself, are shown on demand."""
 
     name, title, template, permission = (
         "queues",
@@ -188,7 +189,8 @@ class QueuesPage(Page):
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
-        found = visible_queues(list_queues())
+        everything = visible_queues(list_queues())
+        found = everything if "built_in" in request.GET else [each for each in everything if not _is_quiet(each, now)]
         names = [queue.name for queue in found]
         hours, fastest = last_hour(MinuteCount.QUEUE, names, now), rate_limits(found)
         speeds = {name: min(rate, fastest.get(name, rate)) for name, rate in queue_rates(names, now).items()}
@@ -202,8 +204,15 @@ class QueuesPage(Page):
                     "eta": _format_eta(each, speeds.get(each.name), holds.get(each.name), now),
                 }
                 for each in found
-            ]
+            ],
+            "hidden_count": len(everything) - len(found),
+            "shows_built_in": "built_in" in request.GET,
         }
+
+
+def _is_quiet(queue: QueueState, now: int) -> bool:
+    """Return True if a queue is that of a built-in step, and no task waits for a worker that is missing."""
+    return structure_of(queue.name.rpartition(":")[2]).is_built_in and not queue.is_neglected(now)
 
 
 def _queue_row(queue: QueueState, hour: HourOfMinutes, speed: float | None, now: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from django.utils.translation import ngettext
 
 from ...core.definition import structure_of
 from ...core.failure_grouping import informative_line
-from ...core.states import ATTEMPT
+from ...core.states import ATTEMPT, CANCELED, COMPLETED
 from ...core.step_types.waiting import Human
 from ...db.fields import DocumentField, dumps
 from ...definitions.store import parsed_definition
@@ -267,6 +267,11 @@ class TaskPanel:
     def shown_column(self) -> AttemptColumn | None:
         """Return the facts of the attempt that the panel shows."""
         return next((column for column in self.attempt_columns if column.is_chosen), None)
+
+    @property
+    def has_failed(self) -> bool:
+        """Return True if the attempt failed and the run can be retried with another input of its task."""
+        return self.attempt is not None and self.attempt.status in ATTEMPT.final - {COMPLETED, CANCELED}
 
     @property
     def error_line(self) -> str:

@@ -1,0 +1,99 @@
+"""What an operator looks for is found: by the plain search, in short lists, and as actions where they are needed."""
+
+from urllib.parse import quote
+
+import pytest
+
+from conductor_app.access import audit
+from conductor_app.definitions.models import WorkflowDefinition
+from conductor_app.failures.commands import group_failures
+from conductor_app.failures.models import FailureGroup
+from conductor_app.runs.models import Attempt
+from conductor_app.tasks.models import Poller
+from tests.page_text import html, page_text, run_url
+from tests.stored_scenarios import claim_and_report, define_task, start_run_of, step
+
+RUNS, FOUND = "/admin/conductor/run/", "/admin/search/hits/"
+AUDIT = "/admin/conductor/auditentry/"
+
+
+@pytest.fixture
+def keyed(operator, clock):
+    """Return a run with a correlation id, one with a text in its input, and one with a number there."""
+    return (
+        start_run_of(step("ship"), correlation_id="order-4711"),
+        start_run_of(step("ship"), input={"order": "A-4711"}),
+        start_run_of(step("ship"), input={"orderId": 4711}),
+        start_run_of(step("ship"), input={"orderId": 12}),
+    )
+
+
+@pytest.mark.parametrize(
+    "term, places", [("4711", (0, 1, 2)), ("order-47", (0,)), ("A-47", (1,)), ("orderId 4711", (2,)), ("none", ())]
+)
+def test_the_plain_search_finds_a_part_of_the_key_that_a_list_shows(operator, keyed, term, places):
+    page = html(operator.get(RUNS, {"q": term}))
+
+    assert [place for place, run in enumerate(keyed) if run.pk in page] == list(places)
+
+
+def test_the_palette_finds_runs_by_a_part_of_their_keys(operator, keyed):
+    page = html(operator.get(FOUND, {"q": "4711"}))
+
+    assert [place for place, run in enumerate(keyed) if run.pk in page] == [0, 1, 2]
+
+
+def test_a_failed_task_offers_a_retry_with_changed_input_and_the_plan_opens_its_editor(operator, clock):
+    define_task("charge", retryCount=0)
+    run = start_run_of(step("charge"))
+    claim_and_report("charge", "FAILED", reason="no funds")
+    page = html(operator.get(run_url(run, task="charge")))
+
+    address = f"/admin/runs/{run.pk}/plan/?do=rerun&amp;attempt={Attempt.objects.get().pk}&amp;edit=task_input"
+    assert address in page and "Retry with changed input" in page
+    plan = html(operator.get(address.replace("&amp;", "&")))
+    assert '<details class="edit" open>' in plan and plan.count("<details class=\"edit\" open>") == 1
+
+
+def test_a_failure_group_without_builds_says_how_to_make_them_known(operator, clock):
+    define_task("charge", retryCount=0)
+    for worker in ("w7", "w7@42"):
+        start_run_of(step("charge"))
+        claim_and_report("charge", "FAILED", reason="no funds", worker=worker)
+    group_failures(100)
+    page = page_text(operator.get(f"/admin/failures/{FailureGroup.objects.get().pk}/"))
+
+    assert "Make the build known" in page and "worker_id=" in page and "workerID" in page
+
+
+def test_queues_of_built_in_steps_are_shown_on_demand(operator, clock):
+    for name in ("HTTP", "ship"):
+        Poller.objects.create(task_type=name, worker="w", at=clock.now())
+
+    page = page_text(operator.get("/admin/queues/"))
+    assert "ship" in page and "HTTP" not in page and "Show 1 queue of built-in steps" in page
+    assert "HTTP" in page_text(operator.get("/admin/queues/", {"built_in": "yes"}))
+
+
+def test_the_newest_version_offers_to_roll_back_to_the_one_before(operator, clock):
+    for version in (1, 2):
+        WorkflowDefinition.objects.create(
+            name="order", version=version, document={"name": "order", "version": version, "tasks": []}, created_at=version
+        )
+    first, second = WorkflowDefinition.objects.order_by("version")
+    page = html(operator.get(f"/admin/conductor/workflowdefinition/{second.pk}/change/"))
+
+    assert "Roll back to v1" in page
+    assert f'action="/admin/conductor/workflowdefinition/{first.pk}/restore/"' in page
+
+
+def test_the_audit_log_names_objects_and_is_filtered_by_person_and_action(operator, keyed):
+    run = keyed[0]
+    audit.record("run", run.pk, "pause", "ann")
+    audit.record("alert target", "1", "create", "bob", facts={"name": "On call"})
+
+    page = page_text(operator.get(AUDIT))
+    assert "run order-4711" in page and "alert target On call" in page
+    assert run.pk not in page.replace(quote(run.pk), "")
+    assert "On call" not in page_text(operator.get(AUDIT, {"actor": "ann"}))
+    assert "order-4711" not in page_text(operator.get(AUDIT, {"action": "create"}))
