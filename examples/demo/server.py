@@ -21,6 +21,8 @@ from conductor.client.workflow_client import WorkflowClient
 from .workflows import APPROVAL, ORDER, ORDERS, Order, task_definitions, workflow_definitions
 
 HEALTH_SECONDS = 5
+WORKER_ID = "demo@1"
+"""The id of the workers, with their build after the @: pages compare builds by it."""
 
 
 class ServerUnavailable(Exception):
@@ -318,6 +320,8 @@ def fulfill_orders(
 ) -> list[WatchedOrder]:
     """Start the workers and the orders, and watch the orders until all are settled."""
     client = OrkesClients(configuration).get_workflow_client()
+    # The SDK's setting for all workers of the process. A single one has the argument `worker_id` of its decorator.
+    os.environ.setdefault("conductor.worker.all.worker_id", WORKER_ID)
     with TaskHandler(configuration=configuration, import_modules=[WORKERS]) as workers:
         workers.start_processes()
         say(f"{len(workers.workers)} workers serve the orders at {url}:")

@@ -1,7 +1,5 @@
 """What an operator looks for is found: by the plain search, in short lists, and as actions where they are needed."""
 
-from urllib.parse import quote
-
 import pytest
 
 from conductor_app.access import audit
@@ -52,7 +50,7 @@ def test_a_failed_task_offers_a_retry_with_changed_input_and_the_plan_opens_its_
     address = f"/admin/runs/{run.pk}/plan/?do=rerun&amp;attempt={Attempt.objects.get().pk}&amp;edit=task_input"
     assert address in page and "Retry with changed input" in page
     plan = html(operator.get(address.replace("&amp;", "&")))
-    assert '<details class="edit" open>' in plan and plan.count("<details class=\"edit\" open>") == 1
+    assert '<details class="edit" open>' in plan and plan.count('<details class="edit" open>') == 1
 
 
 def test_a_failure_group_without_builds_says_how_to_make_them_known(operator, clock):
@@ -68,7 +66,7 @@ def test_a_failure_group_without_builds_says_how_to_make_them_known(operator, cl
 
 def test_queues_of_built_in_steps_are_shown_on_demand(operator, clock):
     for name in ("HTTP", "ship"):
-        Poller.objects.create(task_type=name, worker="w", at=clock.now())
+        Poller.objects.create(task_type=name, worker="w", polled_at=clock.now())
 
     page = page_text(operator.get("/admin/queues/"))
     assert "ship" in page and "HTTP" not in page and "Show 1 queue of built-in steps" in page
@@ -77,9 +75,8 @@ def test_queues_of_built_in_steps_are_shown_on_demand(operator, clock):
 
 def test_the_newest_version_offers_to_roll_back_to_the_one_before(operator, clock):
     for version in (1, 2):
-        WorkflowDefinition.objects.create(
-            name="order", version=version, document={"name": "order", "version": version, "tasks": []}, created_at=version
-        )
+        document = {"name": "order", "version": version, "tasks": []}
+        WorkflowDefinition.objects.create(name="order", version=version, document=document, created_at=version)
     first, second = WorkflowDefinition.objects.order_by("version")
     page = html(operator.get(f"/admin/conductor/workflowdefinition/{second.pk}/change/"))
 
@@ -94,6 +91,6 @@ def test_the_audit_log_names_objects_and_is_filtered_by_person_and_action(operat
 
     page = page_text(operator.get(AUDIT))
     assert "run order-4711" in page and "alert target On call" in page
-    assert run.pk not in page.replace(quote(run.pk), "")
+    assert run.pk not in page
     assert "On call" not in page_text(operator.get(AUDIT, {"actor": "ann"}))
     assert "order-4711" not in page_text(operator.get(AUDIT, {"action": "create"}))
