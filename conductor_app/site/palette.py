@@ -154,9 +154,8 @@ def find_runs(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
         conditions.insert(0, Q(id__gte=term, id__lte=term + LAST_ID_SUFFIX, id__startswith=term))
     found = [run for each in conditions for run in _keyed_runs().filter(each).order_by("-created_at")[:MAX_PER_SOURCE]]
     newest = visible(Run.objects.all()).order_by("-created_at").values("pk")[:MAX_SCANNED_KEYS]
-    for run in (
-        found or _keyed_runs().filter(has_key_with(term), pk__in=newest).order_by("-created_at")[:MAX_PER_SOURCE]
-    ):
+    parts = _keyed_runs().filter(has_key_with(term), pk__in=newest).order_by("-created_at")[:MAX_PER_SOURCE]
+    for run in found or parts:
         yield _run_hit(run, run_key(run).text if run.correlation_id or not found else run.pk)
 
 

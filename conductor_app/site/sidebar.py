@@ -214,14 +214,8 @@ def page_tabs(sections: list[dict[str, Any]], path: str) -> list[dict[str, Any]]
     """Return the tabs of the list or page at a path: none unless its entry has several pages."""
     entries = [entry for section in sections for entry in section["models"]]
     below = [entry for card in admin_cards(sections) for entry in card["entries"]]
-    for entry in (*below, *entries):
-        if (
-            "cards" not in entry
-            and len(entry["pages"]) > 1
-            and any(page["admin_url"] == path for page in entry["pages"])
-        ):
-            return entry["pages"]
-    return []
+    several = (entry["pages"] for entry in (*below, *entries) if "cards" not in entry and len(entry["pages"]) > 1)
+    return next((pages for pages in several if any(page["admin_url"] == path for page in pages)), [])
 
 
 def admin_cards(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:

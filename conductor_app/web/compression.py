@@ -62,6 +62,7 @@ class StaticFiles(WhiteNoiseMiddleware):
         key = request.path_info, response.get("ETag", "")
         content = _compressed.value.find(*key) or _compressed.value.compress(*key, b"".join(response))
         # The close of the response would announce the end of the request.
-        response.file_to_stream.close()
+        if response.file_to_stream is not None:
+            response.file_to_stream.close()
         headers = dict(response.items()) | {"Content-Encoding": "gzip", "Content-Length": str(len(content))}
         return HttpResponse(content, headers=headers)
