@@ -21,7 +21,7 @@ from tests.recording_web_server import json_answer, running_web_server
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
-TARGETS = "/admin/alert-targets/"
+TARGETS, ALERTS = "/admin/alert-targets/", "/admin/alerts/"
 ACCEPTED = json_answer({"status": "success", "message": "Event processed"}, 202)
 FORMS = {
     "slack": {"url": "https://hooks.slack.com/services/T0/B0/p4ssw0rd"},
@@ -79,7 +79,7 @@ def test_a_target_of_each_kind_is_created_with_a_form_of_its_own_fields(operator
     row = AlertTarget.objects.get()
     assert answer["Location"] == f"{TARGETS}{row.pk}/"
     assert alert_targets.target_settings(row).items() >= FORMS[kind].items()
-    assert "Ops" in page_text(operator.get(TARGETS))
+    assert "Ops" in page_text(operator.get(ALERTS))
     entry = AuditEntry.objects.get(object_type="alert target")
     assert entry.action == "create" and "p4ssw0rd" not in str(entry.facts)
 
@@ -90,7 +90,7 @@ def test_no_page_shows_the_secrets_of_a_target(operator, viewer, kind):
     row = AlertTarget.objects.get()
 
     for client in (operator, viewer):
-        for address in (TARGETS, f"{TARGETS}{row.pk}/"):
+        for address in (ALERTS, f"{TARGETS}{row.pk}/"):
             assert "p4ssw0rd" not in html(client.get(address))
     assert "p4ssw0rd" not in row.sealed + str(row.settings)
 
@@ -191,7 +191,7 @@ def test_a_target_whose_kind_is_no_longer_supported_is_shown_and_gets_nothing(cl
     assert not server.asked and not Message.objects.exists()
     assert AlertFiring.objects.get().error.endswith(refusal)
     assert refusal in page_text(operator.get(page)) and 'value="save"' not in html(operator.get(page))
-    for address in (TARGETS, f"/admin/views/{alert.view_id}/", "/admin/budgets/"):
+    for address in (ALERTS, f"/admin/views/{alert.view_id}/", "/admin/budgets/"):
         assert "opsgenie" in html(operator.get(address))
     operator.post(page, {"do": "save", "name": "Ops"})
     assert AlertTarget.objects.get().name == row.name
@@ -416,8 +416,8 @@ def test_pages_of_targets_take_few_queries(operator, clock, server, django_asser
     target = pagerduty_target(server)
     alert_on_failures(clock, target)
     check_and_publish()
-    operator.get(TARGETS)
+    operator.get(ALERTS)
 
-    for address in (TARGETS, f"{TARGETS}{target.pk}/"):
+    for address in (ALERTS, f"{TARGETS}{target.pk}/"):
         with django_assert_max_num_queries(15):
             operator.get(address)

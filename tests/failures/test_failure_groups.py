@@ -260,7 +260,7 @@ def test_a_build_with_more_failures_than_work_stands_out(operator, scenario):
 
     page = operator.get(page_of(group("card refused")))
 
-    [newer] = next(rows for label, rows, _ in page.context["by"] if label == "By worker build")
+    [newer] = next(rows for label, rows, *_ in page.context["by"] if label == "By worker build")
     assert (newer.value, newer.percent, newer.is_notable) == ("42", 100, True) and newer.base_percent < 60
     assert "100 % of failures" in page_text(page) and f"{newer.base_percent} % of work" in page_text(page)
 

@@ -277,6 +277,8 @@ class AuditAdmin(GrantedRowsAdmin):
         name = object_name(entry)
         if not where:
             return format_html("{} {}", kind, name)
+        if name == entry.object_id:
+            return format_html('{} <a href="{}">{}</a>', kind, where, name)
         return format_html('{} <a href="{}" title="{}">{}</a>', kind, where, entry.object_id, name)
 
     @admin.display(description=gettext_lazy("changes"))
