@@ -62,30 +62,31 @@ class AdminCard:
     entries: tuple[SidebarEntry, ...]
 
 
-AI = SidebarEntry(
-    "integrations",
-    _("Integrations"),
-    "prompts",
-    (
-        SidebarEntry("prompts", _("Prompts"), "prompts"),
-        SidebarEntry("model_usage", _("Usage"), "usage"),
-        SidebarEntry("budgets", _("Budgets"), "budgets"),
-        SidebarEntry("vector_indexes", _("Vector indexes"), "step-database"),
+OPTIONAL = {
+    "ai": SidebarEntry(
+        "integrations",
+        _("Integrations"),
+        "prompts",
+        (
+            SidebarEntry("prompts", _("Prompts"), "prompts"),
+            SidebarEntry("model_usage", _("Usage"), "usage"),
+            SidebarEntry("budgets", _("Budgets"), "budgets"),
+            SidebarEntry("vector_indexes", _("Vector indexes"), "step-database"),
+        ),
+        name=_("AI"),
     ),
-    name=_("AI"),
-)
-TASKCLUSTER = SidebarEntry(
-    TaskGroup,
-    _("Task groups"),
-    "columns",
-    (
-        SidebarEntry(Client, _("Taskcluster clients"), "keys"),
-        SidebarEntry(ScopeRole, _("Taskcluster roles"), "permissions"),
+    "taskcluster": SidebarEntry(
+        TaskGroup,
+        _("Task groups"),
+        "columns",
+        (
+            SidebarEntry(Client, _("Taskcluster clients"), "keys"),
+            SidebarEntry(ScopeRole, _("Taskcluster roles"), "permissions"),
+        ),
+        below=("conductor/standalonetask/",),
+        name=_("Taskcluster"),
     ),
-    below=("conductor/standalonetask/",),
-    name=_("Taskcluster"),
-)
-OPTIONAL = {"ai": AI, "taskcluster": TASKCLUSTER}
+}
 """Entries that are in the menu once they are used. Before that, the page Admin has them as cards."""
 SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
     "operate": (
