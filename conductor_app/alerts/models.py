@@ -1,5 +1,7 @@
 """Saved views of runs, alerts on them, the targets of alerts, and the notifications that were sent."""
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 
@@ -87,6 +89,11 @@ class Alert(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} on {self.subject}"
+
+    @property
+    def selection(self) -> dict[str, Any]:
+        """Return the selection of the view. That of a rule is empty."""
+        return self.view.selection if self.view is not None else {}
 
     @property
     def subject(self) -> str:

@@ -155,7 +155,7 @@ def count_alert(alert: Alert, now: int) -> tuple[int, int]:
     For an alert about the age of open runs, the total is 0.
     """
     if alert.kind == AGE:
-        old = selections.selected_runs(alert.view.selection).filter(created_at__lte=now - rule_of(alert).age_ms)
+        old = selections.selected_runs(alert.selection).filter(created_at__lte=now - rule_of(alert).age_ms)
         return old.filter(status__in=sorted(RUN.open)).order_by()[:MAX_CHECKS].count(), 0
     after = now - alert.window_minutes * MINUTE
     hits, total = _selected_and_all(alert)
@@ -211,7 +211,7 @@ def _past_times(alert: Alert, since: int, now: int) -> tuple[list[int], list[int
 def _overage_times(alert: Alert, since: int, now: int) -> tuple[list[int], list[int]]:
     """Return when runs exceeded the age and when those runs ended, regardless of their current status."""
     age = rule_of(alert).age_ms
-    rest = {name: value for name, value in alert.view.selection.items() if name != "status"}
+    rest = {name: value for name, value in alert.selection.items() if name != "status"}
     runs = selections.selected_runs(rest).filter(created_at__gt=since - age - BACK_MS, created_at__lte=now - age)
     spans = list(runs.order_by("-created_at").values_list("created_at", "ended_at")[:MAX_CHECKS])
     too_old = [(at + age, end) for at, end in spans if end is None or end > at + age]
@@ -219,7 +219,7 @@ def _overage_times(alert: Alert, since: int, now: int) -> tuple[list[int], list[
 
 
 def _selected_and_all(alert: Alert) -> tuple[Counted, Counted | None]:
-    selection = alert.view.selection
+    selection = alert.selection
     column = counted_moment(selection)
     if alert.kind != SHARE:
         return (selections.selected_runs(selection), column), None

@@ -171,7 +171,7 @@ class NewestValueFilter(admin.SimpleListFilter):
     """Filter by a column, with the values that the newest entries have."""
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, Any]]:
-        newest = model_admin.get_queryset(request).order_by("-id").values_list(self.parameter_name, flat=True)
+        newest = model_admin.get_queryset(request).order_by("-id").values_list(str(self.parameter_name), flat=True)
         values = {*newest[:MAX_EXAMINED], self.value() or ""} - {""}
         return [(value, value.replace("_", " ")) for value in sorted(values)]
 

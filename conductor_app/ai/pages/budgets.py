@@ -74,7 +74,7 @@ def alert_context(by: str) -> dict[str, Any]:
         "alerts": [
             (alert, describe_budget(alert.budget))
             for alert in rows
-            if alert.view.is_shared or is_own_view(alert.view, by)
+            if alert.view is not None and (alert.view.is_shared or is_own_view(alert.view, by))
         ],
         "alert_targets": [(row, kind_label(row.kind)) for row in AlertTarget.objects.only("name", "kind")],
         "alert_percent": SPENT_PERCENT,

@@ -193,7 +193,7 @@ class AlertPage(ObjectPage):
             return HttpResponseRedirect(rule_address(alert))
         if alert.kind == BUDGET:
             return HttpResponseRedirect(reverse(f"admin:{subject_of(alert.kind).page}"))
-        return HttpResponseRedirect(list_address(alert.view.selection))
+        return HttpResponseRedirect(list_address(alert.selection))
 
 
 class TilesPage(Page):
