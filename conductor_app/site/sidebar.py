@@ -11,6 +11,8 @@ from typing import Any
 
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Group, User
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Exists, Model
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.text import capfirst
@@ -151,10 +153,15 @@ CARDS = (
 )
 
 
-USES: dict[str, Callable[[], bool]] = {
-    "ai": lambda: bool(environment_integrations()) or Integration.objects.exists(),
-    "taskcluster": TaskGroup.objects.exists,
+ROWS_OF_USE: dict[str, type[Model]] = {
+    "ai": Integration,
+    "taskcluster": TaskGroup,
 }
+"""The models of which a row means that an optional entry is used."""
+CONFIGURED: dict[str, Callable[[], Any]] = {
+    "ai": environment_integrations,
+}
+"""What returns True for an optional entry that the environment of the server configures."""
 
 
 class OptionalUse:
@@ -169,11 +176,19 @@ class OptionalUse:
         now = clock.now()
         if len(self._used) < len(OPTIONAL) and not 0 <= now - self._checked_at < MINUTE:
             self._checked_at = now
-            self._used |= {name for name, is_used in USES.items() if is_used()}
+            self._used |= {name for name, is_configured in CONFIGURED.items() if is_configured()}
+            self._used |= _entries_with_rows()
         return self._used
 
 
 _use = process_state.slot(OptionalUse)
+
+
+def _entries_with_rows() -> set[str]:
+    """Return the optional entries whose models have rows. Runs one query, on a table that has rows in any case."""
+    conditions = [Exists(model._default_manager.all()) for model in ROWS_OF_USE.values()]
+    found = ContentType.objects.order_by("pk").values_list(*conditions).first() or ()
+    return {name for name, has_rows in zip(ROWS_OF_USE, found, strict=False) if has_rows}
 
 
 def used_entries() -> set[str]:

@@ -49,7 +49,7 @@ ADMINISTRATORS_ONLY: dict[str, str] = {
     r"/admin/auth/|/api/users": "Users and their roles are those of the server.",
     r"/admin/conductor/accesskey/|/api/applications/key/": "Keys belong to those who manage applications.",
     r"/admin/conductor/application/|/api/applications": "No grant on the applications is given here.",
-    r"/admin/conductor/grant/": "Grants decide who sees what.",
+    r"/admin/conductor/grant/|/admin/conductor/auditentry/.*action=grant": "Grants decide who sees what.",
     r"/admin/retention/|/admin/quotas/": "Limits of the server.",
     r"/api/model-budgets": "All budgets of the server. The page Budgets has those of the team.",
     r"/admin/system/|/api/admin/": "The state of the server and all of its queues.",
