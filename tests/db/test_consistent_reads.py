@@ -181,7 +181,7 @@ def torn_bundle(bundle: dict[str, Any]) -> Iterable[str]:
 def torn_table(page: str) -> Iterable[str]:
     """Yield inconsistencies: a page shows Running exactly while it shows an active task."""
     [status] = re.findall(r'<h1>.*?<span class="badge \w+">.*?</svg>(.*?)</span>\s*</h1>', page, re.DOTALL)
-    rows = re.findall(r'<tr data-key="\w+">.*?<span class="badge \w+">.*?</svg>(.*?)</span>', page, re.DOTALL)
+    rows = re.findall(r'<tr data-key="\w+"[^>]*>.*?<span class="badge \w+">.*?</svg>(.*?)</span>', page, re.DOTALL)
     if (status == "Running") != ("Active" in rows):
         yield f"{status} with tasks {rows}"
 
