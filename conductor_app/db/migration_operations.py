@@ -52,12 +52,7 @@ class RemoveIndexWithoutLock(RemoveIndexConcurrently):
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
         """Remove the index."""
-        name = schema_editor.quote_name(self.name)
-        if schema_editor.connection.vendor != "postgresql":
-            schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
-            return
-        with _unlimited_lock_wait(schema_editor):
-            schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+        _drop_index(schema_editor, self.name)
 
     def database_backwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
@@ -68,6 +63,65 @@ class RemoveIndexWithoutLock(RemoveIndexConcurrently):
             return
         with _unlimited_lock_wait(schema_editor):
             super().database_backwards(app_label, schema_editor, from_state, to_state)
+
+
+class AddUniqueConstraintWithoutLock(migrations.AddConstraint):
+    """Add a unique constraint with a condition while other processes write: with CONCURRENTLY on PostgreSQL.
+
+    Django implements such a constraint as a unique index. The migration must not be atomic. It can be repeated: an
+    index that an interrupted run has left is built again.
+    """
+
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
+        """Create the constraint."""
+        name = schema_editor.quote_name(self.constraint.name)
+        if schema_editor.connection.vendor != "postgresql":
+            schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+            return
+        model = to_state.apps.get_model(app_label, self.model_name)
+        statement = str(self.constraint.create_sql(model, schema_editor))
+        with _unlimited_lock_wait(schema_editor):
+            schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+            schema_editor.execute(statement.replace("UNIQUE INDEX", "UNIQUE INDEX CONCURRENTLY", 1), params=None)
+
+    def database_backwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
+        """Remove the constraint."""
+        _drop_index(schema_editor, self.constraint.name)
+
+
+class RemoveUniqueConstraintWithoutLock(migrations.RemoveConstraint):
+    """Remove a unique constraint with a condition while other processes write: with CONCURRENTLY on PostgreSQL.
+
+    The migration must not be atomic. It can be repeated.
+    """
+
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
+        """Remove the constraint."""
+        _drop_index(schema_editor, self.name)
+
+    def database_backwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
+        """Create the constraint again."""
+        constraint = to_state.models[app_label, self.model_name_lower].get_constraint_by_name(self.name)
+        added = AddUniqueConstraintWithoutLock(self.model_name, constraint)
+        added.database_forwards(app_label, schema_editor, from_state, to_state)
+
+
+def _drop_index(schema_editor: BaseDatabaseSchemaEditor, name: str) -> None:
+    quoted = schema_editor.quote_name(name)
+    if schema_editor.connection.vendor != "postgresql":
+        schema_editor.execute(f"DROP INDEX IF EXISTS {quoted}")
+        return
+    with _unlimited_lock_wait(schema_editor):
+        schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {quoted}")
 
 
 class SetFillFactor(migrations.operations.base.Operation):

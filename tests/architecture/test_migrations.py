@@ -19,7 +19,13 @@ from django.contrib.postgres.operations import AddConstraintNotValid, ValidateCo
 from django.db import migrations, models
 
 import conductor_app.migrations
-from conductor_app.db.migration_operations import AddIndexWithoutLock, RemoveIndexWithoutLock, SetFillFactor
+from conductor_app.db.migration_operations import (
+    AddIndexWithoutLock,
+    AddUniqueConstraintWithoutLock,
+    RemoveIndexWithoutLock,
+    RemoveUniqueConstraintWithoutLock,
+    SetFillFactor,
+)
 
 ROOT = Path(__file__).parents[2]
 LINTER = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["django_migration_linter"]
@@ -27,6 +33,8 @@ DATA = (migrations.RunPython, migrations.RunSQL)
 REPEATABLE = (
     AddIndexWithoutLock,
     RemoveIndexWithoutLock,
+    AddUniqueConstraintWithoutLock,
+    RemoveUniqueConstraintWithoutLock,
     SetFillFactor,
     ValidateConstraint,
 )

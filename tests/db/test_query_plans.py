@@ -140,6 +140,24 @@ def test_each_statement_uses_the_indexes_of_its_comment(clock):
     assert {name: (indexes, used[name]) for name, indexes in missing.items() if indexes} == {}
 
 
+@pytest.mark.parametrize("name", ["claim_and_load", "lock_candidates", "lock_candidates_except", "find_next_visible"])
+def test_claims_do_not_sort_a_queue_that_was_empty_when_postgresql_counted_it(clock, name):
+    Scenario(clock, step("a"))
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("UPDATE conductor_attempt SET status = 'COMPLETED', ended_at = 1")
+        fill_queues()
+        cursor.execute(
+            "INSERT INTO conductor_attempt SELECT r.* "
+            "FROM (SELECT * FROM conductor_attempt LIMIT 1) a, generate_series(1, 5000) n, "
+            "jsonb_populate_record(NULL::conductor_attempt, to_jsonb(a) || jsonb_build_object('id', 'p' || n, "
+            "'status', 'PENDING', 'ended_at', NULL, 'task_id', 'p' || n, 'queue', 'queue1')) r"
+        )
+        nodes = plan_of(STATEMENTS[name])
+
+    assert_reads_queue_by_index(nodes)
+    assert {node.get("Index Name") for node in nodes} & {"one_open_attempt_per_task", "attempt_with_timer"} == set()
+
+
 def indexes_read(node: dict) -> set[str]:
     """Return the indexes that a node of a plan reads: also those that find the row of an INSERT … ON CONFLICT."""
     return {node.get("Index Name"), *node.get("Conflict Arbiter Indexes", ())}

@@ -19,7 +19,7 @@ EXPECTED_INDEXES = {
         "conductor_run_1",
     },
     "workflows: reasonForIncompletion = '*nowhere*'": {"run_with_reason_by_start"},
-    "tasks: status = IN_PROGRESS": {"one_open_attempt_a_task"},
+    "tasks: status = IN_PROGRESS": {"one_open_attempt_per_task"},
     "tasks: status = FAILED": {"attempt_ended_badly"},
     "tasks: taskDefName = pay AND status = FAILED": {"attempt_bad_by_name"},
     "tasks: taskDefName = pay AND status = COMPLETED": {"attempt_by_name"},

@@ -195,8 +195,12 @@ class TaskStatus(ChoiceField):
 
     @staticmethod
     def index_words(own: list[str], without_index: bool) -> Q:
-        words = next((words for words in (FAILED_STATUSES, OPEN_STATUSES) if set(own) <= set(words)), ())
-        return Q(AmongLiterals("status", words)) if words and not without_index else Q()
+        """Return the condition of the partial index that lists these statuses, if there is one."""
+        if without_index:
+            return Q()
+        if set(own) <= set(FAILED_STATUSES):
+            return Q(AmongLiterals("status", FAILED_STATUSES))
+        return Q(AmongLiterals("status", OPEN_STATUSES)) & ~Q(id="") if set(own) <= set(OPEN_STATUSES) else Q()
 
 
 @dataclass(frozen=True)
