@@ -150,13 +150,15 @@ class ScriptEvaluation(DataRequest):
     """The result of a script. Value: ScriptResult.
 
     `inputs`: JSON text of the object that the script reads as `$`, or, in Python, as variables. `definition`: the name
-    of the workflow definition or event handler that it is part of. Definitions share the helper processes fairly.
+    of the workflow definition or event handler that it is part of. `starter_id`: of the run. Starters and their
+    definitions share the helper processes fairly.
     """
 
     language: str
     source: str
     inputs: str
     definition: str = ""
+    starter_id: int = 0
     is_lasting = True
 
 

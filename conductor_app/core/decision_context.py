@@ -147,7 +147,8 @@ class DecisionContext:
             with suppress(NeedsQuickJS):
                 return ScriptResult(evaluate_in_process(source, inputs))
         text = json.dumps(inputs, default=str)
-        return self.require(ScriptEvaluation(language, source, text, self.run.definition.name))
+        run = self.run
+        return self.require(ScriptEvaluation(language, source, text, run.definition.name, run.starter_id))
 
     def definition(self, name: str, version: int | None) -> Definition | None:
         """Return the definition with this name, the newest if `version` is None; None if there is none."""

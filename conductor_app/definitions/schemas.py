@@ -13,6 +13,7 @@ import jsonschema_rs
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
+from ..access.authentication import current_user_id
 from ..core.data_requests import SchemaCheck
 from ..core.definition import walk
 from ..core.document.fields import read_schema
@@ -68,7 +69,9 @@ def _check_in_helper(request: SchemaCheck) -> tuple[tuple[str, str], ...]:
     """Check a value in a helper process, which is ended at the time limit of scripts."""
     value, limit = json.loads(request.value), pool.EVALUATION_SECONDS
     try:
-        found = pool.evaluate("json-schema", request.schema, value, limit, key=request.schema)
+        found = pool.evaluate(
+            "json-schema", request.schema, value, limit, key=request.schema, owner=current_user_id()
+        )
     except pool.ScriptsUnavailable as busy:
         raise Busy(str(busy)) from busy
     if found.timed_out:

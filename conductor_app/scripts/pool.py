@@ -1,6 +1,6 @@
 """The pool of helper processes that evaluate scripts and check their syntax. They are started on demand.
 
-Callers get helper processes in turns by key, so that slow scripts delay few others.
+Callers get helper processes in turns by owner and key, so that slow scripts delay few others.
 """
 
 import atexit
@@ -161,51 +161,69 @@ def _wait_until_ready(descriptor: int, event: int, deadline: float) -> None:
         raise HelperTimedOut
 
 
-MAX_TIMEOUTS = 4
+MAX_SLOW = 4
 SLOW_FROM = 2
 MAX_KEYS = 1_000
+MAX_PATIENT, MAX_PATIENT_OF_OWNER = 24, 8
+"""Callers that may wait longer than `PATIENCE_SECONDS`, in all and of one owner. Each of them can be a request, which
+occupies a thread of the server."""
+
+
+class Key(NamedTuple):
+    """Whose script waits: that of a definition, and of the user who has started its run."""
+
+    owner: Hashable
+    name: Hashable
 
 
 class Ticket:
     """A place in the queue. `granted` is set when its caller may use a helper."""
 
-    def __init__(self, key: Hashable) -> None:
-        self.key, self.granted = key, Event()
+    def __init__(self, key: Key) -> None:
+        self.key, self.granted, self.is_patient = key, Event(), False
 
 
 class HelperQueue:
     """Grants `size` helpers to the callers that wait for them.
 
-    A free helper goes to the waiting key with the fewest helpers; among equals, the one that was served longest ago. A
-    key whose scripts keep exceeding their time limit is slow until others complete. A slow key gets one helper, and all
-    slow keys together get all helpers but one. So a script waits for one time limit at most, unless many keys wait.
+    A free helper goes to the owner with the fewest helpers; among equals, the one that was served longest ago. The keys
+    of an owner take turns alike. A key whose scripts take long is slow until others are fast. A slow key gets one
+    helper, and all slow keys together get all helpers but one. So a script waits for one time limit at most, unless many
+    owners wait.
     """
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._lock = Lock()
         # In the order of the turns.
-        self._waiting: dict[Hashable, deque[Ticket]] = {}
-        self._granted: Counter[Hashable] = Counter()
-        self._timeouts: dict[Hashable, int] = {}
+        self._waiting: dict[Key, deque[Ticket]] = {}
+        self._granted: Counter[Key] = Counter()
+        self._slow: dict[Key, int] = {}
 
-    def enter(self, key: Hashable) -> Ticket:
-        """Return a new ticket, which is granted at once if a helper is free for its key."""
-        ticket = Ticket(key)
+    def enter(self, name: Hashable, owner: Hashable = None) -> Ticket:
+        """Return a new ticket, which is granted at once if a helper is free for its key. A key may own itself."""
+        ticket = Ticket(Key(owner or name, name))
         with self._lock:
-            self._waiting.setdefault(key, deque()).append(ticket)
+            self._waiting.setdefault(ticket.key, deque()).append(ticket)
             self._grant()
         return ticket
 
-    def leave(self, ticket: Ticket, has_timed_out: bool | None = None) -> None:
-        """Return the helper of a ticket, or its place. `has_timed_out`: None if no script was evaluated."""
+    def may_keep_waiting(self, ticket: Ticket) -> bool:
+        """Return True if the caller may wait on: few callers do, and few of the same owner."""
+        with self._lock:
+            owners = Counter(each.key.owner for all in self._waiting.values() for each in all if each.is_patient)
+            ticket.is_patient = owners.total() < MAX_PATIENT and owners[ticket.key.owner] < MAX_PATIENT_OF_OWNER
+            return ticket.is_patient or ticket.granted.is_set()
+
+    def leave(self, ticket: Ticket, was_slow: bool | None = None) -> None:
+        """Return the helper of a ticket, or its place. `was_slow`: None if no script was evaluated."""
         with self._lock:
             if ticket.granted.is_set():
                 self._granted -= Counter([ticket.key])
             else:
                 self._remove(ticket)
-            if has_timed_out is not None:
-                self._count(ticket.key, has_timed_out)
+            if was_slow is not None:
+                self._count(ticket.key, was_slow)
             self._grant()
 
     def _grant(self) -> None:
@@ -213,13 +231,16 @@ class HelperQueue:
             eligible = [key for key in self._waiting if self._is_eligible(key)]
             if not eligible:
                 return
-            key = min(eligible, key=lambda each: self._granted[each])
+            key = min(eligible, key=lambda each: (self._granted_to(each.owner), self._granted[each]))
             ticket = self._waiting[key][0]
             self._remove(ticket)
-            if key in self._waiting:
-                self._waiting[key] = self._waiting.pop(key)
+            for each in sorted((each for each in self._waiting if each.owner == key.owner), key=key.__eq__):
+                self._waiting[each] = self._waiting.pop(each)
             self._granted[key] += 1
             ticket.granted.set()
+
+    def _granted_to(self, owner: Hashable) -> int:
+        return sum(count for key, count in self._granted.items() if key.owner == owner)
 
     def _remove(self, ticket: Ticket) -> None:
         tickets = self._waiting[ticket.key]
@@ -227,22 +248,22 @@ class HelperQueue:
         if not tickets:
             del self._waiting[ticket.key]
 
-    def _is_eligible(self, key: Hashable) -> bool:
+    def _is_eligible(self, key: Key) -> bool:
         if not self._is_slow(key):
             return True
         of_slow_keys = sum(count for each, count in self._granted.items() if self._is_slow(each))
         return not self._granted[key] and of_slow_keys < max(self._size - 1, 1)
 
-    def _is_slow(self, key: Hashable) -> bool:
-        return self._timeouts.get(key, 0) >= SLOW_FROM
+    def _is_slow(self, key: Key) -> bool:
+        return self._slow.get(key, 0) >= SLOW_FROM
 
-    def _count(self, key: Hashable, has_timed_out: bool) -> None:
-        count = min(self._timeouts.pop(key, 0) + (1 if has_timed_out else -1), MAX_TIMEOUTS)
+    def _count(self, key: Key, was_slow: bool) -> None:
+        count = min(self._slow.pop(key, 0) + (1 if was_slow else -1), MAX_SLOW)
         if count > 0:
-            self._timeouts[key] = count
-        if len(self._timeouts) > MAX_KEYS:
+            self._slow[key] = count
+        if len(self._slow) > MAX_KEYS:
             # The key whose scripts ended longest ago.
-            del self._timeouts[next(iter(self._timeouts))]
+            del self._slow[next(iter(self._slow))]
 
 
 ENGINES = {
@@ -260,6 +281,8 @@ GRACE_SECONDS = 0.5
 KILLED = ("SIGKILL", "SIGTERM")
 """The causes of a helper's end that are not the script's fault: an operator or the kernel, which lacks memory."""
 QUEUE_SECONDS = 30.0
+PATIENCE_SECONDS = 0.25
+"""The time that every caller may wait for a helper. A burst of fast scripts is evaluated within it."""
 EVALUATION_SECONDS = 4.0
 POOL_SIZE = 2
 
@@ -279,17 +302,24 @@ class EvaluationResult:
 
 
 def evaluate(
-    language: str, source: str, inputs: JsonValue, limit_seconds: float | None = None, *, key: str = ""
+    language: str,
+    source: str,
+    inputs: JsonValue,
+    limit_seconds: float | None = None,
+    *,
+    key: str = "",
+    owner: int = 0,
 ) -> EvaluationResult:
-    """Evaluate a script in the pool of this process, which keys, such as names of definitions, share fairly.
+    """Evaluate a script in the pool of this process, which owners and their keys share fairly.
 
-    `limit_seconds`: the time limit, `EVALUATION_SECONDS` if it is None.
+    `limit_seconds`: the time limit, `EVALUATION_SECONDS` if it is None. `key`: such as the name of a definition.
+    `owner`: the user for whom the script runs; 0: the key stands for itself.
 
     Raises:
         ScriptsUnavailable: when no helper process is available.
     """
     limit = EVALUATION_SECONDS if limit_seconds is None else limit_seconds
-    return shared_pool().evaluate(language, source, inputs, limit, key)
+    return shared_pool().evaluate(language, source, inputs, limit, key, owner)
 
 
 @cache
@@ -307,7 +337,13 @@ class Pool:
         POOLS.add(self)
 
     def evaluate(
-        self, language: str, source: str, inputs: JsonValue, limit_seconds: float = EVALUATION_SECONDS, key: str = ""
+        self,
+        language: str,
+        source: str,
+        inputs: JsonValue,
+        limit_seconds: float = EVALUATION_SECONDS,
+        key: str = "",
+        owner: int = 0,
     ) -> "EvaluationResult":
         """Evaluate `source` with `inputs`. Errors of the script are part of the result and not raised.
 
@@ -329,14 +365,28 @@ class Pool:
             return EvaluationResult(error=f"The script's inputs cannot be converted to JSON: {error}.")
         if len(text) + len(order_text) > MAX_INPUT_SIZE:
             return EvaluationResult(error="The script and its inputs are larger than 16 MB.")
-        ticket, result = self._queue.enter(key), None
+        ticket, was_slow = self._queue.enter(key, owner), None
         try:
-            if not ticket.granted.wait(self._queue_seconds):
-                raise ScriptsUnavailable(f"All {self._size} helper processes were busy for {self._queue_seconds:g} s.")
+            self._wait(ticket)
+            began = time.monotonic()
             result = self._evaluate(language, (order_text, text), limit_seconds)
+            was_slow = time.monotonic() - began > limit_seconds / 2
         finally:
-            self._queue.leave(ticket, None if result is None else result.timed_out)
+            self._queue.leave(ticket, was_slow)
         return result
+
+    def _wait(self, ticket: Ticket) -> None:
+        """Wait until the ticket is granted.
+
+        Raises:
+            ScriptsUnavailable: after a short time if many others of its owner wait, and after a long one.
+        """
+        if ticket.granted.wait(PATIENCE_SECONDS):
+            return
+        if not self._queue.may_keep_waiting(ticket):
+            raise ScriptsUnavailable("Too many scripts wait for a helper process.")
+        if not ticket.granted.wait(self._queue_seconds):
+            raise ScriptsUnavailable(f"All {self._size} helper processes were busy for {self._queue_seconds:g} s.")
 
     def idle_pids(self) -> list[int]:
         """Return the process ids of the idle helpers."""

@@ -76,6 +76,18 @@ def test_a_caller_that_waits_too_long_for_a_helper_gets_an_error():
     pool.close()
 
 
+def test_most_callers_of_an_owner_with_slow_scripts_get_an_error_soon(pool):
+    with ThreadPoolExecutor(40) as threads:
+        slow = [
+            threads.submit(pool.evaluate, "javascript", ENDLESS, {}, 0.5, f"draft {number}", owner=1)
+            for number in range(40)
+        ]
+
+    refused = [str(each.exception()) for each in slow if each.exception()]
+    assert len(refused) > 20
+    assert set(refused) == {"Too many scripts wait for a helper process."}
+
+
 def test_endless_scripts_of_one_definition_leave_a_helper_to_others(pool):
     for _ in range(2):
         pool.evaluate("javascript", ENDLESS, {}, 0.1, "endless")

@@ -148,8 +148,8 @@ def _run_condition(handler: EventHandler, condition: str, language: str, payload
         if found.language == "javascript":
             with suppress(NeedsQuickJS):
                 return ScriptResult(evaluate_in_process(condition, payload))
-        inputs = dumps(payload) or "null"
-        return run_script(ScriptQuestion(found.language, condition, inputs, f"event handler {handler.name}"))
+        inputs, name = dumps(payload) or "null", f"event handler {handler.name}"
+        return run_script(ScriptQuestion(found.language, condition, inputs, name, handler.owner_id))
     return ScriptResult(value=found.evaluate(condition, payload if isinstance(payload, dict) else {}))
 
 

@@ -148,8 +148,9 @@ def run_script(request: ScriptEvaluation) -> ScriptResult:
     Raises:
         Busy: when no helper process is available.
     """
+    inputs, name, owner = json.loads(request.inputs), request.definition, request.starter_id
     try:
-        result = evaluate(request.language, request.source, json.loads(request.inputs), key=request.definition)
+        result = evaluate(request.language, request.source, inputs, key=name, owner=owner)
     except ScriptsUnavailable as busy:
         raise Busy(str(busy)) from busy
     return ScriptResult(result.value, result.error or "", result.timed_out)
