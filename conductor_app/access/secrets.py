@@ -110,7 +110,7 @@ def redact_verbatim(value: JsonValue, secret_values: Iterable[str]) -> Any:
     """Return a copy of a worker's report with literal occurrences of these texts replaced by `***`."""
     for secret in sorted(secret_values, key=len, reverse=True):
         if len(secret) >= MIN_VERBATIM_LENGTH:
-            value = replace_texts(value, partial(_redact_text, secret=secret), holding=secret)
+            value = replace_texts(value, partial(_redact_text, secret=secret), holding=secret, replaces_keys=True)
     return value
 
 
@@ -128,7 +128,11 @@ def redact(value: JsonValue, secret_names: Collection[str], extra_texts: Collect
     if not texts:
         return value
     pattern = re.compile("|".join(map(re.escape, texts)))
-    return replace_texts(value, lambda text: _redact_truncated_end(pattern.sub(REDACTED, text), texts), holding="")
+
+    def redact_text(text: str) -> str:
+        return _redact_truncated_end(pattern.sub(REDACTED, text), texts)
+
+    return replace_texts(value, redact_text, holding="", replaces_keys=True)
 
 
 def redact_all(value: JsonValue) -> Any:

@@ -69,9 +69,7 @@ def _check_in_helper(request: SchemaCheck) -> tuple[tuple[str, str], ...]:
     """Check a value in a helper process, which is ended at the time limit of scripts."""
     value, limit = json.loads(request.value), pool.EVALUATION_SECONDS
     try:
-        found = pool.evaluate(
-            "json-schema", request.schema, value, limit, key=request.schema, owner=current_user_id()
-        )
+        found = pool.evaluate("json-schema", request.schema, value, limit, key=request.schema, owner=current_user_id())
     except pool.ScriptsUnavailable as busy:
         raise Busy(str(busy)) from busy
     if found.timed_out:

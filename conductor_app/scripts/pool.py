@@ -187,9 +187,9 @@ class HelperQueue:
     """Grants `size` helpers to the callers that wait for them.
 
     A free helper goes to the owner with the fewest helpers; among equals, the one that was served longest ago. The keys
-    of an owner take turns alike. A key whose scripts take long is slow until others are fast. A slow key gets one
-    helper, and all slow keys together get all helpers but one. So a script waits for one time limit at most, unless many
-    owners wait.
+    of an owner take turns alike. A key whose scripts take most of their time limit is slow until others complete. A
+    slow key gets one helper, and all slow keys together get all helpers but one. So a script waits for one time limit
+    at most, unless many owners wait.
     """
 
     def __init__(self, size: int) -> None:

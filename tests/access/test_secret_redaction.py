@@ -32,6 +32,7 @@ def test_spellings_of_a_secret_that_are_hidden(said, kept):
 
 def test_a_secret_is_hidden_at_any_position_of_a_value():
     assert redact({"a": [1, None, {"b": 'to p"s3cret'}]}, NAMED) == {"a": [1, None, {"b": "***"}]}
+    assert redact([{'x to p"s3cret': {'to p"s3cret': 1}}], NAMED) == [{"x ***": {"***": 1}}]
 
 
 def test_the_parts_of_a_secret_that_is_json_are_hidden_but_no_part_of_a_few_characters():

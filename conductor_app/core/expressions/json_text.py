@@ -9,8 +9,10 @@ from typing import Any
 _PLAIN_NAME = re.compile(r"[^\s.\[\]'\"]+")
 
 
-def replace_texts(value: Any, replace: Callable[[str], Any], holding: str = "${") -> Any:
-    """Return a copy of the value with every text that contains `${` replaced. Map keys and other values stay."""
+def replace_texts(
+    value: Any, replace: Callable[[str], Any], holding: str = "${", *, replaces_keys: bool = False
+) -> Any:
+    """Return a copy of the value with every text that contains `${` replaced. Other values, and most map keys, stay."""
     if isinstance(value, str):
         return replace(value) if holding in value else value
     if not isinstance(value, dict | list):
@@ -19,6 +21,10 @@ def replace_texts(value: Any, replace: Callable[[str], Any], holding: str = "${"
     pending = [copied]
     while pending:
         container = pending.pop()
+        if replaces_keys and isinstance(container, dict) and any(holding in key for key in container):
+            renamed = {replace(key) if holding in key else key: item for key, item in container.items()}
+            container.clear()
+            container.update(renamed)
         for key, item in _container_items(container):
             if isinstance(item, str):
                 if holding in item:
