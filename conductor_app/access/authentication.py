@@ -25,6 +25,7 @@ from .permissions import (
     NO_PERMISSIONS,
     RUN_VIEW_RIGHTS,
     TASK_DEF,
+    WORKER_RIGHTS,
     WORKFLOW,
     WORKFLOW_DEF,
     PermissionSet,
@@ -228,6 +229,11 @@ def is_allowed(actor: Actor, rights: Iterable[Right], target: Target) -> bool:
         for access, target_type in rights
         if target_type in target
     )
+
+
+def may_claim(actor: Actor, queue: str, domain: str) -> bool:
+    """Return True if the actor may claim the tasks of a queue: people receive no tasks."""
+    return not actor.is_person and is_allowed(actor, WORKER_RIGHTS, task_target(queue, domain, "", "", ""))
 
 
 def require_permission(actor: Actor, rights: Iterable[Right], targets: Iterable[Target]) -> None:

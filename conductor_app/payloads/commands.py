@@ -16,7 +16,7 @@ from django.db.models.functions import Cast, Coalesce, Greatest
 
 from ..access.authentication import Actor, current_actor, is_allowed, task_target
 from ..access.encryption import decrypt_masked, encrypt_masked
-from ..access.permissions import DOMAIN, EXECUTE, READ, TASK_DEF, WORKFLOW, WORKFLOW_DEF
+from ..access.permissions import READ, WORKER_RIGHTS, WORKFLOW, WORKFLOW_DEF
 from ..access.quotas import caller_of, current_caller, quotas_of
 from ..access.visibility import visible_to
 from ..core import errors
@@ -32,7 +32,6 @@ from . import blob_storage, store
 from .models import PayloadReference, StoredPayload
 from .store import PayloadPlacement
 
-WORKER_RIGHTS = ((EXECUTE, TASK_DEF), (EXECUTE, DOMAIN))
 log = logging.getLogger(__name__)
 DAY_MS = 86_400_000
 """The period after which an unused payload expires: an upload precedes the start or report that refers to it."""

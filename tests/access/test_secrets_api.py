@@ -3,7 +3,8 @@
 import pytest
 
 from conductor_app.access.models import Secret
-from tests.access.users import api_client_of, create_application
+from conductor_app.runs.models import Attempt, TaskLog
+from tests.access.users import api_client_of, create_application, grant_access
 from tests.conftest import NOON
 from tests.step_documents import simple
 
@@ -127,6 +128,35 @@ def test_a_worker_receives_the_secret_and_the_run_page_does_not(kept):
     assert VALUE not in kept.get(f"/workflow/{run}").content.decode()
     assert VALUE not in kept.get(f"/tasks/{task['taskId']}").content.decode()
     assert VALUE not in Secret.objects.get(pk="DB").sealed
+
+
+@pytest.mark.parametrize("guesser", ["a person", "an operator"])
+def test_only_a_worker_of_the_task_has_its_secrets_replaced_so_that_nobody_else_confirms_a_guess(
+    kept, admin_client, settings, guesser
+):
+    kept.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
+    run = kept.start()
+    [task] = kept.poll("pay")
+    settings.CONDUCTOR_API_ACCESS = "token"
+    operator = create_application("operator")
+    grant_access(operator, "WORKFLOW_DEF", "order", "READ", "EXECUTE")
+    client = admin_client if guesser == "a person" else api_client_of(operator).client
+
+    client.post(f"/api/tasks/{task['taskId']}/log", VALUE, "text/plain")
+    client.post(f"/api/tasks/{run}/pay/IN_PROGRESS", {"guess": VALUE}, "application/json")
+
+    assert TaskLog.objects.get().line == VALUE
+    assert Attempt.objects.get().output == {"guess": VALUE}
+
+
+def test_a_worker_that_reports_a_secret_by_reference_has_it_replaced(kept):
+    kept.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
+    run = kept.start()
+    kept.poll("pay")
+
+    kept.post(f"/tasks/{run}/pay/COMPLETED", {"key": VALUE, f"a {VALUE}": 1})
+
+    assert Attempt.objects.get().output == {"key": "***", "a ***": 1}
 
 
 def test_variables_are_stored_listed_and_deleted(api, clock, monkeypatch):

@@ -5,13 +5,14 @@ Polls are the most frequent requests of workers.
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import orjson
 from django.http import HttpResponse
 
-from ...access.authentication import Actor, is_allowed, require_permission, task_target
-from ...access.permissions import EXECUTE, TASK_DEF, Right
+from ...access.authentication import Actor, is_allowed, may_claim, require_permission, task_target
+from ...access.permissions import EXECUTE, TASK_DEF, WORKER_RIGHTS, Right
 from ...access.quotas import POLLS
 from ...core.decide import Report
 from ...core.document.fields import read_mapping
@@ -37,7 +38,6 @@ from ...web.api.operations import (
 from ...web.api.permissions import (
     RUN_VIEW_RIGHTS,
     TASK_REPORT_RIGHTS,
-    WORKER_RIGHTS,
     RequiresAccess,
     can_poll,
     describe_right,
@@ -237,12 +237,8 @@ class TaskUpdatesWithNext(WorkerView):
     def post(self, request: WorkerRequest) -> HttpResponse:
         result, actor = parse_task_result(read_report(request)), request.actor
 
-        def may_claim(queue: str, domain: str) -> bool:
-            # A person, or a caller who reports as operator of the workflow, is no worker of the queue.
-            target = task_target(queue, domain, "", "", "")
-            return not actor.is_person and is_allowed(actor, WORKER_RIGHTS, target)
-
-        claim = NextClaim(result.attempt_id, result.worker, may_claim, waiting_client(request))
+        # A person, or a caller who reports as operator of the workflow, is no worker of the queue.
+        claim = NextClaim(result.attempt_id, result.worker, partial(may_claim, actor), waiting_client(request))
         steps = claim.begin_after(lambda: report_result(result, actor, claim))
         return reply_after(request, steps, render_delivered(first_task_reply))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ...access.authentication import Target, task_target
+from ...access.authentication import Target, current_actor, may_claim, task_target
 from ...access.secrets import load_secrets, redact_verbatim
 from ...core import decide
 from ...core.data_requests import DataRequest, SecretValues
@@ -17,7 +17,7 @@ from ...core.snapshot import Run
 from ...payloads import commands as payload_storage
 from ...runs.commands.change import RunCommand, change_run
 from ...runs.commands.repair import enforce_output_limit, find_open_task
-from ...runs.models import Task
+from ...runs.models import Attempt, Task
 from ...runs.store.writing import FinalQuery
 from ...settings import conf
 from ...telemetry import metrics
@@ -103,7 +103,7 @@ def require_permission(attempt_id: str, guard: Guard, run: Run) -> None:
 
 
 def redacted_report(attempt_id: str, report: Report, *, is_output_uploaded: bool = False) -> Command:
-    """Return the command that applies a report with the secrets of its task redacted.
+    """Return the command that applies a report with the secrets that the reporter may know redacted.
 
     `is_output_uploaded`: the output is stored as it was uploaded, without redaction.
     """
@@ -128,13 +128,20 @@ def write_redacted_logs(
 
 
 def secrets_of_task(run: Run, attempt_id: str) -> SecretValues | None:
-    """Return the request for the secrets in the input of a task, or None if there are none.
+    """Return the request for the secrets in the input of a task that the reporter may know, or None if there are none.
 
     Raises:
         AlreadyResolved: when the attempt has ended.
     """
-    names = decide.require_open_task(run, attempt_id).step_state.get("secrets")
-    return SecretValues(frozenset(names)) if names else None
+    task = decide.require_open_task(run, attempt_id)
+    names = task.step_state.get("secrets")
+    return SecretValues(frozenset(names)) if names and _may_know(task.attempt.queue, task.attempt.domain) else None
+
+
+def _may_know(queue: str, domain: str) -> bool:
+    """Return True if the caller may claim the task. To any other, `***` would confirm that it has guessed a secret."""
+    actor = current_actor()
+    return actor is None or may_claim(actor, queue, domain)
 
 
 def report_by_ref(run_id: str, ref: str, report: Report, by: str) -> str | None:
@@ -187,10 +194,11 @@ def add_log(attempt_id: str, line: str) -> None:
     Raises:
         NotFound: when there is no such attempt.
     """
-    step_state = Task.objects.filter(attempts=attempt_id[:64]).values_list("step_state", flat=True).first()
-    if step_state is None:
+    found = Attempt.objects.filter(pk=attempt_id[:64]).values_list("task__step_state", "queue", "domain").first()
+    if found is None:
         raise NotFound(f"No such task found by id: {attempt_id}")
-    secrets = load_secrets(step_state.get("secrets", ()))
+    step_state, queue, domain = found
+    secrets = load_secrets(step_state.get("secrets", ()) if _may_know(queue, domain) else ())
     add_logs(attempt_id, [(line, clock.now())], clock.now(), secrets.values())
 
 

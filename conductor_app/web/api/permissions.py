@@ -39,6 +39,7 @@ from ...access.permissions import (
     USER,
     VARIABLE,
     WEBHOOK,
+    WORKER_RIGHTS,
     WORKFLOW,
     WORKFLOW_DEF,
     Right,
@@ -207,9 +208,6 @@ def split_new_and_existing(target_type: str, found: list[Target]) -> tuple[list[
 def normalize_name(value: JsonValue) -> str:
     """Return a name from a body as the parser of the body reads it."""
     return value.replace("\0", "") if isinstance(value, str) else "" if value is None else str(value)
-
-
-WORKER_RIGHTS = ((EXECUTE, TASK_DEF), (EXECUTE, DOMAIN))
 
 
 class PermissionRule(Protocol):
