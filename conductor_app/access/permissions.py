@@ -472,6 +472,11 @@ INVISIBLE = ("Cc", "Cf")
 """Unicode's categories of characters that no page shows, such as the zero-width space."""
 
 
+APPLICATION_USER_PREFIX = "app:"
+RESERVED_NAMES = ("anonymous", "engine")
+"""The names under which the server records callers without credentials, and its own changes."""
+
+
 def comparable_name(name: str) -> str:
     """Return the form of a name in which names that look the same are equal."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
@@ -479,25 +484,39 @@ def comparable_name(name: str) -> str:
 
 
 def require_free_user_name(name: str, user_id: int = 0) -> None:
-    """Check that no other user and no application has this name. `user_id`: the user itself, if it exists.
+    """Check that no other user and no application has this name, and that it does not look like one of the server.
+
+    `user_id`: the user itself, if it exists.
 
     Raises:
         Conflict: when it is taken.
     """
+    _refuse_reserved(name)
     if _is_in(name, get_user_model().objects.exclude(pk=user_id).values_list("username", flat=True)):
         raise Conflict(f"Another user has the name {name[:200]}. Upper and lower case count as the same.")
     if _is_in(name, Application.objects.values_list("name", flat=True)):
         raise Conflict(f"An application has the name {name[:200]}. Rename the application first.")
 
 
-def require_free_application_name(name: str) -> None:
-    """Check that no user has this name.
+def require_free_application_name(name: str, id: str = "") -> None:
+    """Check that no user and no other application has this name, and that it does not look like one of the server.
+
+    `id`: the application itself, if it exists.
 
     Raises:
-        Conflict: when a user has it.
+        Conflict: when it is taken.
     """
+    _refuse_reserved(name)
     if _is_in(name, get_user_model().objects.values_list("username", flat=True)):
         raise Conflict(f"A user has the name {name[:200]}. Choose another name for the application.")
+    if _is_in(name, Application.objects.exclude(pk=id).values_list("name", flat=True)):
+        raise Conflict(f"Another application has the name {name[:200]}. Upper and lower case count as the same.")
+
+
+def _refuse_reserved(name: str) -> None:
+    wanted = comparable_name(name)
+    if wanted in RESERVED_NAMES or wanted.startswith(APPLICATION_USER_PREFIX):
+        raise Conflict(f"The server itself uses the name {name[:200]}.")
 
 
 def _is_in(name: str, names: QuerySet) -> bool:

@@ -24,14 +24,13 @@ from ..core.errors import Forbidden, Invalid, Unauthenticated
 from ..settings import conf
 from ..utils import clock, process_state
 from .models import AccessKey, Application
-from .permissions import ADMIN, require_free_application_name, role_group
+from .permissions import ADMIN, APPLICATION_USER_PREFIX, require_free_application_name, role_group
 
 ALGORITHM = "HS256"
 MAX_CACHED = 1_000
 TOKEN_SECONDS = 86_400
 """The lifetime of a token."""
 HASH_PREFIX = "sha256$"
-APPLICATION_USER_PREFIX = "app:"
 """Prefix of the names of applications' own users, followed by the application's id."""
 MINUTE_MS = 60_000
 DEFAULT_VALID_MS = 15 * MINUTE_MS
@@ -125,7 +124,7 @@ def new_application(name: str, by: str = "") -> Application:
     """Create an application without roles and keys, and its own user, which cannot sign in.
 
     Raises:
-        Conflict: when a user has this name.
+        Conflict: when a user or an application has this name.
     """
     require_free_application_name(name)
     id = str(uuid.uuid4())

@@ -48,6 +48,33 @@ def test_the_form_of_an_application_refuses_the_name_of_a_user(amy, browser):
     assert not Application.objects.exists()
 
 
+@pytest.mark.parametrize("name", ["shop", "SHOP ", "ｓhop"])
+def test_an_application_cannot_have_the_name_of_another(name, browser):
+    create_application("Shop", "a test")
+    other = create_application("other", "a test")
+
+    made = Client().post("/api/applications", {"name": name}, "application/json")
+    renamed = Client().put(f"/api/applications/{other.pk}", {"name": name}, "application/json")
+    page = browser.post("/admin/conductor/application/add/", {"name": name})
+
+    assert [made.status_code, renamed.status_code] == [409, 409]
+    assert "Another application has the name" in made.json()["message"]
+    assert "Another application has the name" in page.content.decode()
+    assert set(Application.objects.values_list("name", flat=True)) == {"Shop", "other"}
+
+
+@pytest.mark.parametrize("name", ["app:shop", "App:shop", "engine", "Anonymous"])
+def test_nobody_has_a_name_that_the_server_uses(name):
+    replies = [
+        Client().post("/api/applications", {"name": name}, "application/json"),
+        Client().put(f"/api/users/{name}", {"name": "Amy"}, "application/json"),
+    ]
+
+    assert all(reply.status_code in (400, 409) for reply in replies)
+    assert not Application.objects.exists()
+    assert not User.objects.exists()
+
+
 @pytest.mark.parametrize("name", ["shop", "SHOP"])
 def test_a_user_cannot_have_the_name_of_an_application(name):
     create_application("Shop", "a test")

@@ -4,6 +4,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 
 from conductor_app.access import permissions as permission_cache
+from conductor_app.access.models import Application
 from tests.access.users import api_client_of, create_application, grant_access, grant_group_access, logged_in_client
 from tests.human_tasks.test_human_tasks_api import CALLS, begin, found, human, run_of, to
 
@@ -117,7 +118,9 @@ def test_a_person_with_a_grant_on_the_workflow_may_answer_on_the_page_as_by_the_
 
 
 def test_an_application_with_the_same_name_does_not_answer_for_the_claimer(with_logins):
-    shop, namesake = create_application("shop", "ADMIN"), create_application("shop", "ADMIN")
+    shop, namesake = create_application("shop", "ADMIN"), create_application("other", "ADMIN")
+    # As an earlier version permitted.
+    Application.objects.filter(pk=namesake.pk).update(name="shop")
     task = begin(api_client_of(shop), human())
     assert api_client_of(shop).post(f"/human/tasks/{task}/claim").status_code == 200
 

@@ -16,8 +16,13 @@ from ...core.masking import REDACTED
 from ...core.primitives import JsonValue
 from ...web.api.documents import TAGS, fields_of_type
 from ..models import AccessKey, Application, Grant, GroupProfile, Secret, UserProfile
-from ..permissions import ACCESSES, GRANTABLE_TARGET_TYPES, RIGHT_BY_PERMISSION, normalize_target_type
-from ..tokens import APPLICATION_USER_PREFIX
+from ..permissions import (
+    ACCESSES,
+    APPLICATION_USER_PREFIX,
+    GRANTABLE_TARGET_TYPES,
+    RIGHT_BY_PERMISSION,
+    normalize_target_type,
+)
 
 Document = dict[str, Any]
 SECRET = NamedTable(

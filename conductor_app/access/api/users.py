@@ -11,8 +11,7 @@ from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import users
 from ..commands.users import find_group, find_user, list_groups
 from ..models import Grant
-from ..permissions import ACCESSES, effective_groups, read_permission_set
-from ..tokens import APPLICATION_USER_PREFIX
+from ..permissions import ACCESSES, APPLICATION_USER_PREFIX, effective_groups, read_permission_set
 from . import serializers
 
 

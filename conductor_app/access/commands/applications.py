@@ -11,7 +11,7 @@ from ...utils import clock
 from ..audit import record_access_change
 from ..grants import require_group_permissions, require_user_permissions
 from ..models import AccessKey, Application, Grant, Tag
-from ..permissions import WEBHOOK, comparable_name, require_free_application_name, require_plain_name, role_group
+from ..permissions import WEBHOOK, require_free_application_name, require_plain_name, role_group
 from ..tokens import new_application, new_key
 
 KIND = "application"
@@ -41,29 +41,14 @@ def find_managed_application(id: str) -> Application:
     return found
 
 
-def require_name(name: str) -> None:
-    """Check the new name of an application: the audit log knows actors by their names.
-
-    Raises:
-        Conflict: when a user has this name.
-        Forbidden: when an application of this name has permissions that the current actor does not have.
-    """
-    require_free_application_name(name)
-    for row in Application.objects.only("name", "user_id").iterator():
-        if comparable_name(row.name) == comparable_name(name):
-            require_user_permissions(row.user_id)
-
-
 def create_application(name: str, by: str, *roles: str) -> Application:
     """Create an application with the given roles. Without roles or grants it has no access.
 
     Raises:
-        Conflict: when a user has this name.
-        Forbidden: when an application of this name has permissions that the current actor does not have.
+        Conflict: when a user or an application has this name.
         NotFound: when one of the roles does not exist.
     """
     with transaction.atomic():
-        require_name(name)
         created = new_application(name, by)
         record_access_change(KIND, created.id, "create", by, name=name)
         for role in roles:
@@ -75,13 +60,13 @@ def rename_application(id: str, name: str, by: str) -> Application:
     """Rename an application.
 
     Raises:
-        Conflict: when a user has this name.
-        Forbidden: when it, or another one of this name, has permissions that the current actor does not have.
+        Conflict: when a user or another application has this name.
+        Forbidden: when it has permissions that the current actor does not have.
         NotFound: when there is no such application.
     """
     with transaction.atomic():
         found = find_managed_application(id)
-        require_name(name)
+        require_free_application_name(name, id)
         found.name, found.updated_at, found.updated_by = name, clock.now(), by
         found.user.first_name = name[:150]
         found.user.save()

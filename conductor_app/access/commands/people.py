@@ -29,7 +29,6 @@ from ..permissions import (
     require_free_user_name,
     role_group,
 )
-from ..tokens import APPLICATION_USER_PREFIX
 from .applications import create_application, create_key
 from .users import MAX_ID_LENGTH, USER_KIND, Subject, insert_grants, keep_administrator, new_user
 
@@ -235,7 +234,7 @@ def _require_valid_name(name: str) -> None:
         UnicodeUsernameValidator()(name)
     except ValidationError as error:
         raise Invalid(" ".join(error.messages)) from None
-    if len(name) > MAX_ID_LENGTH or name.startswith(APPLICATION_USER_PREFIX):
+    if len(name) > MAX_ID_LENGTH:
         raise Invalid(f"A name must have at most {MAX_ID_LENGTH} characters.")
 
 

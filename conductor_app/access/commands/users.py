@@ -19,6 +19,7 @@ from ..models import Grant, GroupProfile, UserProfile
 from ..permissions import (
     ACCESSES,
     ADMIN,
+    APPLICATION_USER_PREFIX,
     PERMISSION_BY_RIGHT,
     RIGHT_BY_NAME,
     SYSTEM_ROLES,
@@ -27,7 +28,6 @@ from ..permissions import (
     require_free_user_name,
     role_group,
 )
-from ..tokens import APPLICATION_USER_PREFIX
 
 USER, GROUP, ROLE = "USER", "GROUP", "ROLE"
 USER_KIND = "user"

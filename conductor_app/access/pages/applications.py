@@ -22,7 +22,13 @@ from ..commands import applications, users
 from ..commands.users import Subject
 from ..grants import may_give
 from ..models import AccessKey, Application, Grant
-from ..permissions import ACCESSES, ADMIN, GRANTABLE_TARGET_TYPES, read_permission_set
+from ..permissions import (
+    ACCESSES,
+    ADMIN,
+    GRANTABLE_TARGET_TYPES,
+    read_permission_set,
+    require_free_application_name,
+)
 from ..visibility import may
 
 
@@ -118,13 +124,13 @@ class AccessKeyAdmin(ReadOnlyAdmin):
 
 
 class ApplicationForm(forms.ModelForm):
-    """Form of an application. Its name must not be that of a user."""
+    """Form of an application. Its name must not be that of a user or of another application."""
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
         if "name" in self.changed_data:
             try:
-                applications.require_name(name)
+                require_free_application_name(name, self.instance.pk)
             except RequestRefused as refused:
                 raise ValidationError(refused.message) from None
         return name

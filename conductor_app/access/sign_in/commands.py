@@ -26,8 +26,7 @@ from ..audit import record_access_change
 from ..commands.users import MAX_ID_LENGTH, USER_KIND
 from ..encryption import decrypt, encrypt, is_current
 from ..models import ExternalIdentity, RecoveryCode, SecondFactor, UserProfile
-from ..permissions import require_free_user_name, role_group
-from ..tokens import APPLICATION_USER_PREFIX
+from ..permissions import APPLICATION_USER_PREFIX, require_free_user_name, role_group
 
 INTERVAL_SECONDS = 30
 RECOVERY_CODES = 10

@@ -23,7 +23,7 @@ from ..audit import record_access_change
 from ..commands.people import Access, invite
 from ..commands.users import USER_KIND
 from ..grants import require_user_permissions
-from ..tokens import APPLICATION_USER_PREFIX
+from ..permissions import APPLICATION_USER_PREFIX
 from .commands import may_be_linked, permit_link
 
 VALID_DAYS = settings.PASSWORD_RESET_TIMEOUT // 86_400
