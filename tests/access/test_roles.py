@@ -69,7 +69,7 @@ def situation(clock):
 def test_a_role_has_the_permissions_of_the_table(situation, role):
     verdicts = {}
     for action in ACTIONS:
-        api = api_client_of(create_application("somebody", *filter(None, [role])))
+        api = api_client_of(create_application(f"a caller of {action}", *filter(None, [role])))
         # Each action starts from the same state, so that no action affects the verdict on the next one.
         verdicts[action] = ACTIONS[action](api, *situation).status_code
 
