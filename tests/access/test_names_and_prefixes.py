@@ -5,6 +5,7 @@ from importlib import import_module
 
 import pytest
 from django.apps import apps
+from django.contrib.auth.models import Group
 from django.db import connection
 
 from conductor_app.access.commands.users import Subject, grant, grant_to_creator
@@ -91,6 +92,21 @@ def test_the_creator_of_an_object_gets_its_exact_name_whatever_it_is(admin, shop
     assert held.allows("READ", "WORKFLOW_DEF", "*")
     assert not held.allows("READ", "WORKFLOW_DEF", "ship")
     assert not held.names["READ", "WORKFLOW_DEF"].prefixes
+
+
+@pytest.mark.parametrize("name", ["HTTP", "KAFKA_PUBLISH", "HTTP@bank-slow"])
+def test_the_creator_of_a_task_definition_with_the_name_of_a_built_in_type_receives_none_of_its_tasks(admin, name):
+    group = Group.objects.create(name="team")
+    GroupProfile.objects.create(group=group, default_access={"TASK_DEF": ["READ", "EXECUTE"]})
+    author = create_application("author", "METADATA_MANAGER")
+    author.user.groups.add(group)
+    api = api_client_of(author)
+
+    assert api.post("/metadata/taskdefs", [{"name": name, "retryCount": 1}, {"name": "own"}]).status_code == 200
+
+    assert api.get(f"/tasks/poll/batch/{name}?timeout=0").status_code == 403
+    assert api.get("/tasks/poll/batch/own?timeout=0").status_code == 200
+    assert api.put("/metadata/taskdefs", {"name": name, "retryCount": 2}).status_code == 200
 
 
 def api_actor(made):

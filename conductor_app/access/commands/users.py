@@ -10,7 +10,9 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
+from ...core.definition import structure_of
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
+from ...core.step_types.base import type_of_queue
 from ...utils import clock
 from ..audit import announce_access_change, record_access_change
 from ..authentication import Actor, current_actor
@@ -20,10 +22,12 @@ from ..permissions import (
     ACCESSES,
     ADMIN,
     APPLICATION_USER_PREFIX,
+    EXECUTE,
     PERMISSION_BY_RIGHT,
     RIGHT_BY_NAME,
     SYSTEM_ROLES,
     TARGET_TYPES,
+    TASK_DEF,
     means_prefix,
     require_free_user_name,
     role_group,
@@ -145,18 +149,23 @@ def revoke(subject: Subject, target_type: str, target_id: str, accesses: Iterabl
 
 
 def grant_to_creator(actor: Actor, made: Sequence[tuple[str, str]]) -> None:
-    """Grant the creator of objects all accesses, and the creator's groups their default accesses, by exact name."""
+    """Grant the creator of objects all accesses, and the creator's groups their default accesses, by exact name.
+
+    A task definition with the name of a built-in type gives no right to claim the tasks of all authors.
+    """
     with transaction.atomic():
         shared = _sharing_group_ids(actor.user_id)
         for target_type, name in made:
+            is_built_in = target_type == TASK_DEF and structure_of(type_of_queue(name)).is_built_in
+            withheld = {EXECUTE} if is_built_in else set()
             if not actor.permissions.is_admin:
-                accesses = TARGET_TYPES[target_type][1]
+                accesses = [each for each in TARGET_TYPES[target_type][1] if each not in withheld]
                 insert_grants([Subject(user_id=actor.user_id)], target_type, name, accesses, actor.name)
                 record_access_change(
-                    "permission", f"{target_type}:{name}", "grant", actor.name, to=actor.name, access=[*accesses]
+                    "permission", f"{target_type}:{name}", "grant", actor.name, to=actor.name, access=accesses
                 )
             for group, access in shared:
-                if given := [each for each in access.get(target_type) or () if each in ACCESSES]:
+                if given := [each for each in access.get(target_type) or () if each in {*ACCESSES} - withheld]:
                     insert_grants([Subject(group_id=group.pk)], target_type, name, given, actor.name)
                     record_access_change(
                         "permission", f"{target_type}:{name}", "grant", actor.name, to=group.name, access=given
