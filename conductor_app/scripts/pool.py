@@ -169,7 +169,7 @@ MAX_PATIENT, MAX_PATIENT_OF_OWNER = 24, 8
 occupies a thread of the server."""
 
 
-class Key(NamedTuple):
+class TurnKey(NamedTuple):
     """Whose script waits: that of a definition, and of the user who has started its run."""
 
     owner: Hashable
@@ -179,7 +179,7 @@ class Key(NamedTuple):
 class Ticket:
     """A place in the queue. `granted` is set when its caller may use a helper."""
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: TurnKey) -> None:
         self.key, self.granted, self.is_patient = key, Event(), False
 
 
@@ -196,13 +196,13 @@ class HelperQueue:
         self._size = size
         self._lock = Lock()
         # In the order of the turns.
-        self._waiting: dict[Key, deque[Ticket]] = {}
-        self._granted: Counter[Key] = Counter()
-        self._slow: dict[Key, int] = {}
+        self._waiting: dict[TurnKey, deque[Ticket]] = {}
+        self._granted: Counter[TurnKey] = Counter()
+        self._slow: dict[TurnKey, int] = {}
 
     def enter(self, name: Hashable, owner: Hashable = None) -> Ticket:
         """Return a new ticket, which is granted at once if a helper is free for its key. A key may own itself."""
-        ticket = Ticket(Key(owner or name, name))
+        ticket = Ticket(TurnKey(owner or name, name))
         with self._lock:
             self._waiting.setdefault(ticket.key, deque()).append(ticket)
             self._grant()
@@ -248,16 +248,16 @@ class HelperQueue:
         if not tickets:
             del self._waiting[ticket.key]
 
-    def _is_eligible(self, key: Key) -> bool:
+    def _is_eligible(self, key: TurnKey) -> bool:
         if not self._is_slow(key):
             return True
         of_slow_keys = sum(count for each, count in self._granted.items() if self._is_slow(each))
         return not self._granted[key] and of_slow_keys < max(self._size - 1, 1)
 
-    def _is_slow(self, key: Key) -> bool:
+    def _is_slow(self, key: TurnKey) -> bool:
         return self._slow.get(key, 0) >= SLOW_FROM
 
-    def _count(self, key: Key, was_slow: bool) -> None:
+    def _count(self, key: TurnKey, was_slow: bool) -> None:
         count = min(self._slow.pop(key, 0) + (1 if was_slow else -1), MAX_SLOW)
         if count > 0:
             self._slow[key] = count

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.scripts.pool import MAX_KEYS, MAX_PATIENT, MAX_PATIENT_OF_OWNER, HelperQueue, Key
+from conductor_app.scripts.pool import MAX_KEYS, MAX_PATIENT, MAX_PATIENT_OF_OWNER, HelperQueue, TurnKey
 
 
 def enter_all(queue, *keys):
@@ -206,5 +206,5 @@ def test_the_queue_remembers_a_bounded_number_of_keys(outcome):
         queue.leave(queue.enter(number), was_slow=outcome)
 
     assert len(queue._slow) <= MAX_KEYS
-    assert Key("first", "first") in queue._slow
+    assert TurnKey("first", "first") in queue._slow
     assert not queue._waiting and not queue._granted
