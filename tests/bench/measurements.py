@@ -20,7 +20,7 @@ from .processes import cpu_seconds
 from .samples import Sample, summarize
 from .servers import EMBEDDED, ROOT, Server
 
-PAYLOAD_BYTES, DEEP_QUEUE, WIDTH, STANDALONE_TASKS, SQLITE_STARTS = 100_000, 3000, 3000, 2000, 2000
+PAYLOAD_BYTES, DEEP_QUEUE, WIDTH, STANDALONE_TASKS, SQLITE_STARTS = 100_000, 5000, 3000, 2000, 2000
 IDLE_POLLS = int(os.environ.get("IDLE_POLLS", "200"))
 SDK_RUNS_PER_SECOND = 12
 LIMIT_SECONDS, LEAST_SECONDS = 60.0, 5.0
@@ -259,7 +259,7 @@ SDK_STEPS = [f"bench_sdk_step_{number}" for number in range(5)]
 SDK = workloads.workflow(workloads.SDK_DEFINITION, *map(workloads.simple, SDK_STEPS))
 STEPS = [f"bench_step_{number}" for number in range(5)]
 TEXT = {"text": "x" * PAYLOAD_BYTES}
-CONNECTIONS = (1, 64, 16)
+CONNECTIONS = (1, 16, 64)
 """The numbers of connections on a deep queue. The last one empties it."""
 POLLS = {"takes_next": False}
 CHAIN = Workload("chain", "chain of 5", [workloads.chain(5)], STEPS, 5)
