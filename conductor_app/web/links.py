@@ -26,7 +26,6 @@ RUN_PARAMETERS = (
     "children",
     "open",
     "shut",
-    "revision",
     "iteration",
     "expression",
 )

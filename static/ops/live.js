@@ -26,8 +26,8 @@
 
   const keyOf = (node) => node.nodeType === 1 ? node.id || node.dataset.key || "" : "";
   const isSameKind = (old, fresh) => old.nodeType === fresh.nodeType && old.nodeName === fresh.nodeName && keyOf(old) === keyOf(fresh);
-  const isProtected = (node) => node.matches("details.action-menu[open], dialog, [data-live], [type=range]:active") || node === document.activeElement && node.matches("input:not([type=range]), textarea, select");
-  // What a user may have entered or opened. A slider has the value of the server, whose range it is.
+  const isProtected = (node) => node.matches("details.action-menu[open], dialog, [data-live]") || node === document.activeElement && node.matches("input, textarea, select");
+  // What a user may have entered or opened.
   const PRESERVED_ATTRIBUTES = { DETAILS: ["open"], INPUT: ["value", "checked"], TEXTAREA: ["value"], OPTION: ["selected"] };
 
   const morph = (old, fresh) => {
@@ -40,7 +40,6 @@
     for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && !preserved.includes(name)) old.removeAttribute(name);
     for (const { name, value } of fresh.attributes)
       if (old.getAttribute(name) !== value && !preserved.includes(name)) old.setAttribute(name, value);
-    if (old.type === "range") old.value = fresh.getAttribute("value");
     if (old.hasAttribute("data-loaded")) return;
     morphChildren(old, fresh);
   };

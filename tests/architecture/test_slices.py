@@ -78,7 +78,7 @@ def test_slices_import_in_their_order():
     [
         ("runs.commands.change", "tasks.store"),
         ("db.statements", "runs.models"),
-        ("runs.queries.history", "runs.pages.run"),
+        ("runs.queries.recent", "runs.pages.run"),
         ("runs.pages.run", "site.admin"),
         ("web.pages", "site.sidebar"),
     ],

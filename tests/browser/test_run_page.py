@@ -106,7 +106,7 @@ def test_dragging_over_the_axis_zooms_in(page, failed):
 def test_the_tree_of_a_retried_run_can_be_used_by_everybody(page, looped):
     assert_usable_by_everybody(page, page_of(looped, "?task=-"))
     page.set_viewport_size(NARROW)
-    page.goto(page_of(looped, "?task=scan__2&revision=4"))
+    page.goto(page_of(looped, "?task=scan__2"))
     assert has_no_horizontal_scroll(page)
 
 
@@ -122,28 +122,6 @@ def test_the_chart_keeps_its_width_beside_a_panel_that_can_be_resized(page, loop
     assert wider == before + 32
     page.reload()
     assert page.locator(".side-panel").bounding_box()["width"] == wider
-
-
-def test_releasing_the_slider_shows_the_run_as_it_was(page, looped):
-    page.goto(page_of(looped, "?task=-"))
-    expect(page.locator(".timeline")).to_contain_text("Iteration 3")
-    page.get_by_label("Revision", exact=True).fill("2")
-    page.get_by_label("Revision", exact=True).dispatch_event("change")
-
-    expect(page.locator(".slider")).to_contain_text("The run as it was on")
-    expect(page.locator(".timeline")).not_to_contain_text("Iteration 3")
-    assert "revision=2" in page.url and "tab=" not in page.url
-
-
-def test_the_slider_stays_at_the_newest_revision_while_the_page_follows_the_run(page, looped):
-    page.goto(page_of(looped, "?task=-"))
-    slider = page.get_by_label("Revision", exact=True)
-    before = int(slider.get_attribute("max"))
-
-    claim_and_report("scan")
-
-    expect(slider).not_to_have_attribute("max", str(before))
-    assert slider.evaluate("slider => slider.value === slider.max")
 
 
 def test_a_row_folds_in_place_by_keyboard(page, looped):

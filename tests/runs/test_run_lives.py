@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.runs.queries.history import run_at_revision, run_lives
+from conductor_app.runs.timeline.queries import run_lives
 from conductor_app.runs.timeline.tree import Folding, load_tree
 from conductor_app.utils import clock as product_clock
 from tests.builders import definition, step_without_policy, sub_workflow
@@ -56,20 +56,6 @@ def test_a_terminated_run_that_is_terminated_again_has_one_end(clock):
     scenario.rerun("pack")
 
     assert lives(scenario) == [(0, 3), (603, 603)]
-
-
-def test_a_tree_shows_the_tasks_of_an_earlier_life_that_were_deleted(clock):
-    scenario = failed_scenario(clock)
-    last = scenario.row.revision
-    scenario.restart()
-
-    past = run_at_revision(scenario.id, last)
-    tree = load_tree(scenario.row, Folding(), product_clock.now(), past)
-
-    assert [(span.key, span.status, (span.end - span.begin) // 1000) for span in tree.spans] == [
-        ("pack", "COMPLETED", 1),
-        ("ship", "FAILED", 2),
-    ]
 
 
 def test_the_tasks_of_an_open_sub_workflow_are_below_it(clock, django_assert_max_num_queries):

@@ -493,13 +493,6 @@ def start_then_forget():
     return run
 
 
-def test_the_events_lead_to_the_timeline_of_each_revision(operator, failed):
-    page = html(operator.get(run_url(failed, tab="events", task="-")))
-
-    for revision in (1, failed.revision):
-        assert f'href="?tab=timeline&amp;task=-&amp;revision={revision}"' in page
-
-
 def test_the_events_state_the_status_of_a_new_task_as_a_word(operator, failed):
     said = page_text(operator.get(run_url(failed, tab="events", task="-")))
 

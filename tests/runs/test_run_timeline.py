@@ -1,4 +1,4 @@
-"""The timeline of a run: tree, waiting, idle time, lives, revisions; every state is a link, without JavaScript."""
+"""The timeline of a run: tree, waiting, idle time, lives; every state is a link, without JavaScript."""
 
 import re
 from html import unescape
@@ -9,7 +9,6 @@ import pytest
 from conductor_app.definitions.models import DurationBaseline
 from conductor_app.processes import sweeps
 from conductor_app.runs.commands import repair as run_commands_repair
-from conductor_app.runs.models import HistoryEntry
 from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import dynamic_fork, fork, human, loop, step
 from tests.page_text import html, page_text, run_url
@@ -40,10 +39,6 @@ def retried(clock, db):
     clock.advance(seconds=2)
     task_commands.report_task(run.pk, attempt.id, _completed(), "w7")
     return reload_run(run)
-
-
-def revision_before_the_retry(run):
-    return HistoryEntry.objects.get(run_id=run.pk, by="olga").revision - 1
 
 
 def _completed():
@@ -140,20 +135,6 @@ def test_the_duration_of_all_executions_is_compared_with_the_typical_one(operato
     assert "slower than typical" in page_text(operator.get(run_url(retried)))
 
 
-def test_the_run_is_shown_as_of_any_revision(operator, retried):
-    page = operator.get(run_url(retried, task="-", revision="1"))
-
-    assert "pack SIMPLE" in page_text(page) and rows(page) == [(0, "pack")]
-    assert "Pending pack" in page_text(page)
-    assert f"1 of {retried.revision}" in page_text(page)
-    assert 'rel="next"' in html(page) and 'rel="prev"' not in html(page)
-
-
-@pytest.mark.parametrize("revision", ["0", "999999", "x", "-1"])
-def test_a_revision_that_never_was_does_no_harm(operator, retried, revision):
-    assert operator.get(run_url(retried, revision=revision)).status_code == 200
-
-
 def test_a_sub_workflow_opens_in_place(operator, clock):
     define_workflow("child", plain_step("weigh"), plain_step("seal"))
     run = start_run_of(plain_step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1}))
@@ -168,8 +149,7 @@ def test_a_sub_workflow_opens_in_place(operator, clock):
 def test_no_timeline_takes_more_than_fifteen_queries(operator, retried, django_assert_max_num_queries):
     operator.get(run_url(retried))
 
-    past = {"revision": revision_before_the_retry(retried)}
-    for asked in ({"task": "ship"}, past, {"tab": "diagram", **past}):
+    for asked in ({"task": "ship"}, {"tab": "diagram"}):
         with django_assert_max_num_queries(15):
             operator.get(run_url(retried, **asked))
 
@@ -216,33 +196,6 @@ def diagram_of(operator, run, **query):
     """Return the diagram in the tab of a run, by the reference of each box."""
     picture = operator.get(run_url(run, tab="diagram", **query)).context["picture"]
     return {node.ref: node for node in picture.nodes}
-
-
-def test_the_diagram_shows_the_revision_of_the_timeline(operator, retried):
-    first = revision_before_the_retry(retried)
-    statuses = {
-        revision: {ref: node.status for ref, node in diagram_of(operator, retried, revision=revision).items()}
-        for revision in (1, first, retried.revision)
-    }
-
-    assert statuses[1] == {"pack": "ACTIVE", "ship": ""}
-    assert statuses[first] == {"pack": "COMPLETED", "ship": "FAILED"}
-    assert statuses[retried.revision] == {"pack": "COMPLETED", "ship": "COMPLETED"}
-    page = operator.get(run_url(retried, tab="diagram", revision=first))
-    assert "The run as it was on" in page_text(page)
-    assert '<input type="hidden" name="tab" value="diagram">' in html(page)
-
-
-def test_the_diagram_of_a_revision_has_its_iterations(operator, clock):
-    run = start_run_of(loop("pages", step("scan"), times=3))
-    for _ in range(3):
-        claim_and_report("scan")
-    run = reload_run(run)
-
-    boxes = diagram_of(operator, run, revision=2)
-    assert (boxes["pages"].mark.last_iteration, boxes["scan"].mark.count) == (2, 2)
-    chosen = diagram_of(operator, run, revision=2, iteration="pages:1")
-    assert (chosen["scan"].mark.iteration_path, chosen["scan"].status) == ("1", "COMPLETED")
 
 
 def test_what_is_collapsed_in_the_timeline_is_collapsed_in_the_diagram(operator, clock):

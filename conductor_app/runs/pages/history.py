@@ -1,4 +1,4 @@
-"""The history of a run: its decisions in words, and its state at a revision."""
+"""The history of a run: its decisions in words."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -11,9 +11,8 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.failure_grouping import informative_line
 from ...utils.formatting import LazyText
-from ...web.badges import exact_time, format_status, mark_names, relative_time, render_badge
+from ...web.badges import format_status, mark_names, relative_time
 from ..models import HistoryEntry
-from ..queries.history import RunAtRevision
 from .view_model import RunViewModel
 
 MAX_SENTENCES = 12
@@ -140,28 +139,6 @@ EFFECT_SENTENCES: dict[str, Callable[[EffectLine], str]] = {
 """The sentence of each effect of core/effects.py. Other effects are shown by their name."""
 
 
-def revision_slider(view_model: RunViewModel, past: RunAtRevision | None) -> dict[str, Any]:
-    """Return the context of the slider. `past`: the run at the selected revision; None if it is the newest one."""
-    newest, query = view_model.run.revision, view_model.query
-    wanted = query.number("revision")
-    revision = newest if wanted is None else min(max(wanted, 1), newest)
-    ways = {"oldest": 1, "older": revision - 1, "newer": revision + 1, "newest_revision": newest}
-    return {
-        "past": past,
-        "revision": revision,
-        "last_revision": newest,
-        "revision_at": exact_time(past.at) if past else "",
-        "revision_badge": render_badge(past.status) if past else "",
-        "is_lost": past is None and revision < newest,
-        "parameters": query.current_choices("revision", "page").items(),
-        "close_address": query.address(revision=None),
-        "navigation": {
-            name: query.address(revision=number) if 1 <= number <= newest and number != revision else ""
-            for name, number in ways.items()
-        },
-    }
-
-
 MAX_HISTORY = 100
 
 
@@ -179,12 +156,10 @@ def run_events(view_model: RunViewModel) -> dict[str, Any]:
 
 
 def _history_row(entry: HistoryEntry, view_model: RunViewModel) -> dict[str, Any]:
-    """Return one decision with a link to the timeline as it was after it."""
     return {
         "entry": entry,
         "at": relative_time(entry.at),
         "effects": describe_effects(entry.effects) or [_no_effect_sentence(entry, view_model)],
-        "address": view_model.query.address(tab="timeline", revision=entry.revision),
     }
 
 

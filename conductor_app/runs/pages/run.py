@@ -42,15 +42,13 @@ from ...web.pages import (
 )
 from ..documents.workflows import export_run
 from ..models import Run
-from ..queries.history import RunAtRevision
 from ..queries.retention import explain_missing_run
-from ..timeline.diagram_marks import iteration_filters, marks_of_run, marks_of_tree
+from ..timeline.diagram_marks import iteration_filters, marks_of_run
 from ..timeline.queries import TaskRow, task_rows
-from ..timeline.tree import Folding, load_tree
 from .actions import RUN_ACTIONS, available_actions, label_context, require_run_permission
 from .debugger import DEBUG_PERMISSION, debugger_tab
-from .history import revision_slider, run_events
-from .timeline import requested_past, timeline_tab
+from .history import run_events
+from .timeline import timeline_tab
 from .view_model import (
     DOCUMENTS,
     RunViewModel,
@@ -71,27 +69,21 @@ TABS_WITHOUT_PANEL = ("data", "audit")
 def diagram_tab(view_model: RunViewModel) -> dict[str, Any]:
     """Return the diagram of the version that ran, with the status of each step in the chosen iterations.
 
-    It shows the same revision as the timeline, and collapses what is collapsed there.
+    It collapses what is collapsed in the timeline.
     """
     plan = ResolvedDefinition.objects.filter(pk=view_model.run.resolved_definition_id).first()
-    past = requested_past(view_model)
     return {
-        "picture": _draw_run(view_model, plan.document, past) if plan else None,
+        "picture": _draw_run(view_model, plan.document) if plan else None,
         "name": f"{view_model.run.name} v{view_model.run.version}",
-        **revision_slider(view_model, past),
     }
 
 
-def _draw_run(view_model: RunViewModel, document: dict[str, Any], past: RunAtRevision | None) -> Diagram:
+def _draw_run(view_model: RunViewModel, document: dict[str, Any]) -> Diagram:
     query = view_model.query
     choice = IterationChoice(
         parse_choice(query["iteration"]), lambda iteration: query.address(iteration=iteration or None)
     )
-    filters = iteration_filters(document, choice.chosen)
-    if past is None:
-        marks = marks_of_run(view_model.run, filters)
-    else:
-        marks = marks_of_tree(load_tree(view_model.run, Folding(), view_model.now, past).root, filters)
+    marks = marks_of_run(view_model.run, iteration_filters(document, choice.chosen))
     folding = DiagramFolding(frozenset(query.node_ids("shut")), query.fold_address)
     ref = view_model.task.ref if view_model.task else ""
     picture = draw_definition(

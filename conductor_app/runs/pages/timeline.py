@@ -18,10 +18,10 @@ from ...web.badges import format_count, format_status, render_state
 from ...web.charts import zoom_links
 from ...web.links import run_address
 from ..models import Attempt
-from ..queries.history import RunAtRevision, run_at_revision
 from ..timeline.queries import (
     HOLD,
     WORK,
+    RunLife,
     TaskRow,
     TimelineSegment,
     attempts_as_of,
@@ -49,7 +49,6 @@ from ..timeline.tree import (
     load_tree,
     state_of,
 )
-from .history import revision_slider
 from .view_model import NO_TASK, RunViewModel, status_chips, window_context
 
 MAX_DEPTH = 9
@@ -103,7 +102,7 @@ class TimelineLine:
 
 @dataclass(frozen=True, slots=True)
 class LineBuilder:
-    """Builds the lines of one page. `now`: that of the revision shown."""
+    """Builds the lines of one page."""
 
     view_model: RunViewModel
     scale: TimeScale
@@ -331,14 +330,13 @@ ROWS_ON_PAGE = 300
 def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
     """Return the context of the tab."""
     query = view_model.query
-    past = requested_past(view_model)
-    tree = load_tree(view_model.run, requested_folding(view_model), view_model.now, past)
-    whole = run_scale(tree, view_model)
+    tree = load_tree(view_model.run, requested_folding(view_model), view_model.now)
+    whole = run_scale(view_model.lives)
     scale = collapse_idle(
         zoom_scale(whole, query.number("from"), query.number("to")), busy_stretches(tree, whole.lives)
     )
     window = row_window(tree.rows, query.number("page"), view_model.chosen)
-    builder = LineBuilder(view_model, scale, window.number, past.at if past else view_model.now)
+    builder = LineBuilder(view_model, scale, window.number, view_model.now)
     return {
         "lines": builder.lines_of(list(window.object_list)),
         "ticks": scale.ticks(whole.begin),
@@ -353,19 +351,10 @@ def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
         "first_failed": _first_failed_address(view_model),
         "missing_tasks": MAX_SPANS if tree.is_cut else 0,
         "tasks_address": query.address(tab="tasks", page=None),
-        **revision_slider(view_model, past),
         **window_context(window, query),
         "chips": status_chips(Counter(span.status for span in tree.spans), query),
         "status": query["status"],
     }
-
-
-def requested_past(view_model: RunViewModel) -> RunAtRevision | None:
-    """Return the run at the revision in the address; None for the newest one, or if it cannot be reconstructed."""
-    revision = view_model.query.number("revision")
-    if revision is None or revision >= view_model.run.revision:
-        return None
-    return run_at_revision(view_model.run.pk, max(revision, 1))
 
 
 def requested_folding(view_model: RunViewModel) -> Folding:
@@ -380,13 +369,12 @@ def requested_folding(view_model: RunViewModel) -> Folding:
     )
 
 
-def run_scale(tree: LoadedTree, view_model: RunViewModel) -> TimeScale:
-    """Return the scale of the whole life of a run, up to the revision that the tree shows."""
-    lives = view_model.lives
-    end = tree.past.at if tree.past else lives[-1].end
-    closed = tuple((life.begin, min(life.end, end)) for life in lives if life.begin <= end)
+def run_scale(lives: Sequence[RunLife]) -> TimeScale:
+    """Return the scale of the whole life of a run."""
+    end = lives[-1].end
     begin = min(lives[0].begin, end - 1)
-    return TimeScale(begin, max(end, begin + 1), (), closed if len(lives) > 1 else ())
+    times = tuple((life.begin, life.end) for life in lives)
+    return TimeScale(begin, max(end, begin + 1), (), times if len(lives) > 1 else ())
 
 
 def busy_stretches(tree: LoadedTree, lives: Sequence[Stretch]) -> list[Stretch]:

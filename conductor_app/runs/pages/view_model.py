@@ -42,8 +42,8 @@ from ...web.charts import ChartMarker, ChartSeries, TrendChart, chosen_range, ra
 from ...web.documents import annotate_documents
 from ...web.links import RunPageQuery
 from ..models import Run, Task, with_labels
-from ..queries.history import RunLife, run_lives
 from ..queries.recent import MAX_COUNTED, OPEN, STRIP_LENGTH, RecentRun, annotate_key_inputs, run_key, runs_by_result
+from ..timeline.queries import RunLife, run_lives
 
 DOCUMENTS = ("input", "output", "variables")
 MAX_CHILDREN = 50

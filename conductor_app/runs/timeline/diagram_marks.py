@@ -13,7 +13,6 @@ from ...db.fields import DocumentField
 from ...definitions.diagram.marks import StepMark, StepMarks
 from ...utils import clock
 from ..models import Attempt, Run
-from .tree import TreeNode
 
 MAX_DETAILS = 2_000
 """Steps of which the newest attempt is read."""
@@ -31,38 +30,6 @@ class IterationFilter:
         """Return the condition that omits the other iterations of the steps. `field`: the column with the reference."""
         is_chosen = Q(iteration_path=self.prefix) | Q(iteration_path__startswith=f"{self.prefix}.")
         return is_chosen | ~Q(**{f"{field}__in": self.refs})
-
-    def includes(self, ref: str, path: str) -> bool:
-        """Return True for a task of the iteration, and for those of other steps. `path`: its iteration path."""
-        return ref not in self.refs or path == self.prefix or path.startswith(f"{self.prefix}.")
-
-
-def marks_of_tree(root: TreeNode, filters: Collection[IterationFilter] = ()) -> StepMarks:
-    """Return the marks of the tasks in a tree, such as that of an earlier revision, in the chosen iterations.
-
-    The tree knows no workers, attempts or outputs.
-    """
-    marks: dict[str, StepMark] = {}
-    newest: dict[str, int] = {}
-    forked: dict[str, dict[str, int]] = {}
-    for node in root.walk():
-        span = node.span
-        if span is None:
-            continue
-        path = ".".join(span.iteration_path)
-        if span.branch_head:
-            if span.joined_by and all(each.includes(span.joined_by, path) for each in filters):
-                counts = forked.setdefault(span.joined_by, {})
-                counts[span.status] = counts.get(span.status, 0) + 1
-        elif all(each.includes(span.ref, path) for each in filters):
-            count = marks[span.ref].count + 1 if span.ref in marks else 1
-            if newest.get(span.ref, -1) < span.seq:
-                newest[span.ref] = span.seq
-                marks[span.ref] = StepMark(
-                    span.status, count, node.last_iteration, iteration_path=path, duration_ms=span.duration_ms
-                )
-            marks[span.ref] = replace(marks[span.ref], count=count)
-    return StepMarks(marks, forked)
 
 
 def marks_of_run(run: Run, filters: Collection[IterationFilter] = ()) -> StepMarks:

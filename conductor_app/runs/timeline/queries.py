@@ -1,15 +1,19 @@
-"""Rows of a run's timeline, with attempts as segments in percent of the whole span."""
+"""Rows of a run's timeline, with attempts as segments in percent of the whole span, and the lives of a run."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
+from django.db.models import Q
 from django.utils.translation import gettext as _
 
+from ...core.states import RUN
 from ...definitions.durations import TypicalDuration
 from ...utils.formatting import format_duration
 from ...utils.time_scale import MIN_WIDTH_PERCENT, Stretch, TimeScale, overlap
-from ..models import Attempt, Task
+from ..models import Attempt, HistoryEntry, Run, Task
+from ..queries.retention import time_of_id
 
 WAIT, DELAY, GAP, WORK, HOLD = "wait", "delay", "gap", "work", "hold"
 
@@ -143,3 +147,60 @@ def _hold_segments(attempt: Attempt, scale: TimeScale, now: int) -> Iterator[Tim
 
 def _build_segment(kind: str, attempt: Attempt, scale: TimeScale, begin: int, end: int, title: str) -> TimelineSegment:
     return TimelineSegment(kind, attempt.status, *scale.extent(begin, end), f"{title}, {format_duration(end - begin)}")
+
+
+MAX_REVISIONS = 20_000
+"""Revisions above which the history is not searched."""
+MAX_TRANSITIONS = 200
+REOPENING = frozenset(
+    event for status, event in RUN.moves if status in RUN.final and RUN.after(status, event) in RUN.open
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunLife:
+    """One life of a run, from a start or a retry, rerun or restart to its end, or until now."""
+
+    begin: int
+    end: int
+
+    @property
+    def duration_ms(self) -> int:
+        return self.end - self.begin
+
+
+def run_lives(run: Run, now: int) -> list[RunLife]:
+    """Return the lives of a run, oldest first. Runs a query if the run may have been reopened; two if it was restarted.
+
+    A restart sets the time of the creation, which the id of the run has as well.
+    """
+    is_first = not run.last_retried_at and run.created_at == time_of_id(run.pk)
+    if is_first or run.revision > MAX_REVISIONS:
+        return lives_between((), run, run.created_at, now)
+    changes = Q(effects__contains='"TransitionRun"') | Q(effects__contains='"MoveRun"')
+    entries = HistoryEntry.objects.filter(changes, run_id=run.pk).order_by("revision", "id")
+    rows = list(entries.values_list("at", "effects")[:MAX_TRANSITIONS])
+    begin = run.created_at
+    if rows and rows[0][0] < begin:
+        begin = HistoryEntry.objects.filter(run_id=run.pk).order_by("revision").values_list("at", flat=True)[0]
+    return lives_between(rows, run, begin, now)
+
+
+def lives_between(rows: Iterable[tuple[int, Any]], run: Run, begin: int, now: int) -> list[RunLife]:
+    """Return the lives from decisions that changed the status of a run: the time and the effects of each."""
+    lives: list[RunLife] = []
+    ended_at: int | None = None
+    status = "RUNNING"
+    for at, effects in rows:
+        for event in _run_events(effects):
+            status = RUN.after(status, event) if RUN.allows(status, event) else status
+            if event in REOPENING and ended_at is not None:
+                lives.append(RunLife(begin, ended_at))
+                begin, ended_at = at, None
+            elif status in RUN.final and ended_at is None:
+                ended_at = max(at, begin)
+    return [*lives, RunLife(begin, max(now if run.ended_at is None else run.ended_at, begin))]
+
+
+def _run_events(effects: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [str(line.get("event", "")) for line in effects or () if line.get("effect") == "TransitionRun"]

@@ -5,7 +5,7 @@ The timeline and the other views of a run show the same tree. Similar siblings a
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
 from typing import Any
@@ -19,7 +19,6 @@ from ...core.states import TASK
 from ...core.step_types.sub_workflows import SubWorkflow
 from ...definitions.store import parsed_definition
 from ..models import Attempt, Run, Task
-from ..queries.history import RunAtRevision
 
 CONTAINER_STEP_TYPES = types_where("waits_for_tasks") | types_where("forks")
 """Step types that only wait for other tasks of the same run. Those other tasks explain the wait better."""
@@ -192,12 +191,6 @@ class TreeNode:
     def is_alike(self) -> bool:
         """Return True if its children are alike: iterations or branches."""
         return self.flow in (Flow.LOOP, Flow.FORK, Flow.DYNAMIC_FORK)
-
-    @property
-    def last_iteration(self) -> int:
-        """Return the number of the last iteration of a loop, otherwise 0."""
-        labels = (child.label for child in self.children if child.kind is NodeKind.ITERATION)
-        return max((int(label) for label in labels if label.isdecimal()), default=0)
 
     def walk(self) -> Iterator["TreeNode"]:
         """Yield the node and all nodes below it."""
@@ -475,8 +468,7 @@ CHILD_SEPARATOR = ">"
 class LoadedTree:
     """The tree of a run and its visible rows. `spans`: its tasks. `is_cut`: earlier tasks are missing.
 
-    `child_spans`: the tasks of expanded sub-workflows by the id of their node. `past`: the run at a revision, if the
-    tree shows it.
+    `child_spans`: the tasks of expanded sub-workflows by the id of their node.
     """
 
     root: TreeNode
@@ -484,22 +476,20 @@ class LoadedTree:
     rows: list[TreeRow] = field(default_factory=list)
     is_cut: bool = False
     child_spans: dict[str, list[TaskSpan]] = field(default_factory=dict)
-    past: RunAtRevision | None = None
 
 
-def load_tree(run: Run, folding: Folding, now: int, past: RunAtRevision | None = None) -> LoadedTree:
-    """Return the tree of a run, now or as of a revision.
+def load_tree(run: Run, folding: Folding, now: int) -> LoadedTree:
+    """Return the tree of a run.
 
     Runs one query, and two more for each level of open sub-workflows. A run with more than MAX_SPANS tasks has the
     newest ones only.
     """
     spans = spans_of_run(run.pk, now)
     is_cut = len(spans) > MAX_SPANS
-    shown = spans_at_revision(past, spans) if past else spans[-MAX_SPANS:]
+    shown = spans[-MAX_SPANS:]
     loaded = LoadedTree(build_tree(shown, _steps_of(run.resolved_definition_id), run.pk), shown, is_cut=is_cut)
-    loaded.past = past
     loaded.rows = visible_rows(loaded.root, folding)
-    for _level in range(MAX_LEVELS if past is None else 0):
+    for _level in range(MAX_LEVELS):
         if not _expand_children(loaded, now):
             break
         loaded.rows = visible_rows(loaded.root, folding)
@@ -515,27 +505,6 @@ def is_held_type(type: str) -> bool:
 def is_busy(span: TaskSpan) -> bool:
     """Return True if a worker, a queue or a sub-workflow has the task, so that its time is not idle."""
     return span.type == SubWorkflow.type or not is_held_type(span.type)
-
-
-def spans_at_revision(past: RunAtRevision, present: list[TaskSpan]) -> list[TaskSpan]:
-    """Return the tasks as of a revision. What the history does not record is that of the present task of this name."""
-    known = {span.key: span for span in present}
-    found = []
-    for seq, task in enumerate(past.tasks, 1):
-        span = known.get(task.key) or _span_of_name(task.key, task.type)
-        end = past.at if task.end is None else task.end
-        found.append(replace(span, seq=seq, begin=task.begin, end=end, status=task.status))
-    return found
-
-
-def _span_of_name(key: str, type: str) -> TaskSpan:
-    """Return a span for the name of a task: `pay__2__1` is `pay` in iteration 1 of iteration 2."""
-    parts = key.split("__")
-    count = len(parts)
-    while count > 1 and parts[count - 1].isdecimal():
-        count -= 1
-    ref = "__".join(parts[:count])
-    return TaskSpan(key, ref, 0, 0, 0, type, tuple(parts[count:]), name=ref)
 
 
 def _steps_of(hash: str) -> list[Mapping[str, Any]]:
