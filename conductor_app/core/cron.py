@@ -364,24 +364,20 @@ def parse_cron(text: str) -> Cron:
         raise CronRefused(f"A cron expression may have at most {MAX_LENGTH} characters.")
     parts = MACROS.get(text.strip().lower(), text).split()
     try:
-        return _parse_fields(parts)
+        if len(parts) != 6:
+            said = "second, minute, hour, day of month, month, day of week"
+            raise CronRefused(f"it must have six fields ({said}), but has {len(parts)}")
+        second, minute, hour, day, month, weekday = parts
+        return Cron(
+            tuple(sorted(_parse_field(second, SECOND))),
+            tuple(sorted(_parse_field(minute, MINUTE))),
+            tuple(sorted(_parse_field(hour, HOUR))),
+            _parse_field(replace_names(month, MONTH), MONTH),
+            days_of_month(day),
+            days_of_week(weekday),
+        )
     except CronRefused as refused:
         raise CronRefused(f"Invalid cron expression '{text}': {refused.message}.") from None
-
-
-def _parse_fields(parts: list[str]) -> Cron:
-    if len(parts) != 6:
-        said = "second, minute, hour, day of month, month, day of week"
-        raise CronRefused(f"it must have six fields ({said}), but has {len(parts)}")
-    second, minute, hour, day, month, weekday = parts
-    return Cron(
-        tuple(sorted(_parse_field(second, SECOND))),
-        tuple(sorted(_parse_field(minute, MINUTE))),
-        tuple(sorted(_parse_field(hour, HOUR))),
-        _parse_field(replace_names(month, MONTH), MONTH),
-        days_of_month(day),
-        days_of_week(weekday),
-    )
 
 
 def _parse_field(text: str, field: CronField) -> frozenset[int]:

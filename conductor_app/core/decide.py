@@ -119,7 +119,10 @@ class RuleBudget:
 
 def _apply(run: Run, command: Command, data: Mapping[DataRequest, Any], now: int, budget: RuleBudget) -> Decision:
     if isinstance(command, WithoutRules):
-        return _apply_without_rules(run, command, data, now, budget)
+        effects = list(command(run, DecisionContext(run, data), now))
+        after = apply_effects(run, effects)
+        published = _with_listener_events(run, effects, after, data, now) if command.publishes else tuple(effects)
+        return Decision(published, _set_wake_up(after, now, budget))
     effects = budget.effects
     before = _run_rules(run, data, now, budget) if _is_anything_due(run, now) else run
     command_effects = list(command(before, DecisionContext(before, data), now))
@@ -133,15 +136,6 @@ def _apply(run: Run, command: Command, data: Mapping[DataRequest, Any], now: int
         after = fast_replace(apply_effects(run, effects), wake_at=now)
         return Decision(_with_listener_events(run, effects, after, data, now), after, missing.data_requests)
     return Decision(_with_listener_events(run, effects, after, data, now), _set_wake_up(after, now, budget))
-
-
-def _apply_without_rules(
-    run: Run, command: WithoutRules, data: Mapping[DataRequest, Any], now: int, budget: RuleBudget
-) -> Decision:
-    effects = list(command(run, DecisionContext(run, data), now))
-    after = apply_effects(run, effects)
-    published = _with_listener_events(run, effects, after, data, now) if command.publishes else tuple(effects)
-    return Decision(published, _set_wake_up(after, now, budget))
 
 
 def _with_listener_events(

@@ -213,7 +213,9 @@ class DecisionContext:
     def _request_for(self, root: str, key: str) -> DataRequest | None:
         """Return the request for the data behind a reference; None if it is loaded or does not exist."""
         if root == "workflow":
-            return self._run_request_for(key)
+            if key in RUN_PAYLOADS and getattr(self.run, key) is UNKNOWN:
+                return RunPayload(key)
+            return Environment() if key == "env" else None
         if not key:
             return None
         ref, within = self._resolve_reference(root)
@@ -248,16 +250,15 @@ class DecisionContext:
         step = self.run.definition.step(ref)
         return bool(within) and (step is None or len(step.loops) > len(within))
 
-    def _run_request_for(self, key: str) -> DataRequest | None:
-        if key in RUN_PAYLOADS and getattr(self.run, key) is UNKNOWN:
-            return RunPayload(key)
-        return Environment() if key == "env" else None
-
     def _value(self, root: str, key: str, own: Mapping[str, Any]) -> Any:
         if root in own:
             return own[root] if not key else own[root].get(key, MISSING) if isinstance(own[root], dict) else MISSING
         if root == "workflow":
-            return self._run_value(key)
+            if key in RUN_PAYLOADS:
+                return self._run_payload(key)
+            if key == "env":
+                return self.require(Environment())
+            return RUN_FACTS[key](self.run) if key in RUN_FACTS else MISSING
         if not key:
             return self._environment(root)
         task = self._sorted.newest(*self._resolve_reference(root))
@@ -281,13 +282,6 @@ class DecisionContext:
         if value is None:
             return MISSING
         return value if key in ("input", "output") else value.get(key, MISSING)
-
-    def _run_value(self, key: str) -> Any:
-        if key in RUN_PAYLOADS:
-            return self._run_payload(key)
-        if key == "env":
-            return self.require(Environment())
-        return RUN_FACTS[key](self.run) if key in RUN_FACTS else MISSING
 
     def _task_value(self, task: Task, key: str) -> Any:
         if key in ("input", "output"):

@@ -70,19 +70,15 @@ def run_event_facts(run: Run) -> dict[str, Any]:
 def expand_json_texts(value: JsonValue) -> Any:
     """Return the value with each text that is JSON parsed, not recursively."""
     if isinstance(value, str):
-        return _parse_json(value)
+        try:
+            return json.loads(value, parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            return value
     if isinstance(value, dict):
         return {name: expand_json_texts(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [expand_json_texts(inner) for inner in value]
     return value
-
-
-def _parse_json(text: str) -> Any:
-    try:
-        return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _refuse(constant: str) -> Any:

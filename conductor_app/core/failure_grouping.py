@@ -177,7 +177,7 @@ def split_variable_parts(message: str) -> list[tuple[str, bool]]:
     for pattern, _name in _REPLACED:
         for found in pattern.finditer(rest):
             begin, end = (found.end(1), found.end()) if found.groups() else found.span()
-            if not _names_the_cause(text, begin, end):
+            if not (_STATUS_CODE.match(text[begin:end]) or _ARGUMENT.search(text[:begin])):
                 marks[begin:end] = [True] * (end - begin)
             rest = rest[:begin] + _HIDDEN * (end - begin) + rest[end:]
     return [("".join(part), varies) for varies, part in _group_by_mark(text, marks)]
@@ -186,10 +186,6 @@ def split_variable_parts(message: str) -> list[tuple[str, bool]]:
 def stable_title(message: str) -> str:
     """Return the informative line of a message with an ellipsis for each part that varies in its group."""
     return "".join("…" if varies else text for text, varies in split_variable_parts(message))
-
-
-def _names_the_cause(text: str, begin: int, end: int) -> bool:
-    return bool(_STATUS_CODE.match(text[begin:end]) or _ARGUMENT.search(text[:begin]))
 
 
 def _group_by_mark(text: str, marks: list[bool]) -> Iterator[tuple[bool, list[str]]]:

@@ -189,7 +189,14 @@ def rename_step(document: Document, path: str, ref: str) -> StepEdit:
     old, others = reference_of(sequence.steps[index]), references_of(document)
     if ref == old:
         return StepEdit(dict(document), path)
-    _require_valid_reference(ref, others)
+    if not ref.strip():
+        raise Invalid("Enter a reference.")
+    if ref == RUN:
+        raise Invalid(f"`{RUN}` means the run itself in expressions. Enter another reference.")
+    if any(sign in ref for sign in ".[]{}$'\" \t\n"):
+        raise Invalid(f"The reference {ref[:80]!r} contains a character that expressions cannot read.")
+    if ref in others:
+        raise Invalid(f"The reference `{ref}` is used by another step.")
     is_unique = bool(old) and others.count(old) == 1
     renamed = _rename_references(document, {old: ref}) if is_unique else dict(document)
     return StepEdit(replace_at(renamed, (*sequence.keys, index, "taskReferenceName"), ref), path)
@@ -203,17 +210,6 @@ def replace_step(document: Document, path: str, step: dict[str, Any]) -> StepEdi
     """
     sequence, index = find_step(document, path)
     return _finish(document, replace_at(document, (*sequence.keys, index), step), path)
-
-
-def _require_valid_reference(ref: str, others: Collection[str]) -> None:
-    if not ref.strip():
-        raise Invalid("Enter a reference.")
-    if ref == RUN:
-        raise Invalid(f"`{RUN}` means the run itself in expressions. Enter another reference.")
-    if any(sign in ref for sign in ".[]{}$'\" \t\n"):
-        raise Invalid(f"The reference {ref[:80]!r} contains a character that expressions cannot read.")
-    if ref in others:
-        raise Invalid(f"The reference `{ref}` is used by another step.")
 
 
 def _insert(document: Document, sequence: StepSequence, index: int, steps: list[Any]) -> dict[str, Any]:

@@ -124,7 +124,11 @@ class MaskedScope:
         """Return the value of a reference, or MISSING."""
         if root == "workflow":
             return self._run_value(key)
-        attempt = self._attempt_of(root)
+        if root not in self.attempts:
+            task = find_task(self.run, root)
+            found = Attempt.objects.filter(pk=task.attempt_id).select_related("task").first() if task else None
+            self.attempts[root] = found
+        attempt = self.attempts[root]
         if attempt is None:
             return MISSING
         if key in ("input", "output"):
@@ -153,13 +157,6 @@ class MaskedScope:
             "correlationId": run.correlation_id or None,
         }
         return facts.get(key, MISSING)
-
-    def _attempt_of(self, ref: str) -> Attempt | None:
-        if ref not in self.attempts:
-            task = find_task(self.run, ref)
-            found = Attempt.objects.filter(pk=task.attempt_id).select_related("task").first() if task else None
-            self.attempts[ref] = found
-        return self.attempts[ref]
 
 
 def _require_in_row(row: Run | Attempt, part: str, name: str) -> None:

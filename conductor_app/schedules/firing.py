@@ -377,15 +377,11 @@ def _record_failure(execution: ScheduleExecution, claim: Claim, fault: Exception
     reason, trace = (
         (fault.message, "")
         if isinstance(fault, RequestRefused)
-        else (f"{type(fault).__name__}: {fault}", _stack_trace())
+        else (f"{type(fault).__name__}: {fault}", traceback.format_exc()[-2000:])
     )
     if trace:
         log.exception("scheduled_start_failed", extra={"schedule": execution.schedule_name})
     _record_outcome(claim, execution, FAILED, reason=reason, trace=trace)
-
-
-def _stack_trace() -> str:
-    return traceback.format_exc()[-2000:]
 
 
 def _record_outcome(claim: Claim, execution: ScheduleExecution, state: str, **facts: str) -> None:

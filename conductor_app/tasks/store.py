@@ -196,7 +196,9 @@ def claim_unlimited(queue: str, worker: str, now: int, count: int) -> Claim:
     On PostgreSQL it takes one statement, which also loads them.
     """
     if connection.vendor == "postgresql":
-        return _claim_and_load(queue, worker, now, count)
+        rows = fetch(*claim_statement(queue, worker, now, count))
+        attempts = parse_claim(rows)
+        return Claim([attempt.id for attempt in attempts], attempts, is_limited=len(attempts) < len(rows))
     found = find_candidates(queue, worker, now, count)
     if not all(candidate.is_plain for candidate in found):
         return Claim([], is_limited=True)
@@ -206,12 +208,6 @@ def claim_unlimited(queue: str, worker: str, now: int, count: int) -> Claim:
     statement = CLAIMS_SQL["claim_plain"]
     values = {"queue": queue, "worker": worker, "now": now, "count": count, "names": names}
     return Claim(execute_in_transaction(lambda: mark_claimed(statement, **values), is_one_statement=True))
-
-
-def _claim_and_load(queue: str, worker: str, now: int, count: int) -> Claim:
-    rows = fetch(*claim_statement(queue, worker, now, count))
-    attempts = parse_claim(rows)
-    return Claim([attempt.id for attempt in attempts], attempts, is_limited=len(attempts) < len(rows))
 
 
 def claim_statement(queue: str, worker: str, now: int, count: int) -> tuple[str, Sequence[Any]]:

@@ -116,25 +116,21 @@ class Retry:
     is_asked: bool = False
 
     def __call__(self, run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        yield from _retry_effects(run, ctx, now, self.resumes)
+        if run.is_open:
+            raise NotAllowedInState(
+                f"Workflow {run.id} is {run.status}. Only a failed, timed-out or terminated workflow can be retried."
+            )
+        RUN.after(run.status, "retry")
+        require_whole_run(run)
+        failed, ends = failed_tasks(run), terminate_tasks(run)
+        is_done = all(is_failure_handled(run, task) for task in failed) and not _can_advance(run)
+        if not ends and run.status != TIMED_OUT and is_done:
+            raise Conflict(f"There are no retryable tasks in workflow {run.id}. Restart it, or rerun it from a task.")
+        trails = [Downstream(run, _retry_origin(run, end).key) for end in ends]
+        yield TransitionRun("retry", now, reopened_run_facts(run, now))
+        yield from _retry_tasks(run, failed, RetryScope.of(trails), ctx, now, self.resumes)
         if not self.is_asked:
             yield from notify_parent(run, "retried")
-
-
-def _retry_effects(run: Run, ctx: DecisionContext, now: int, resumes: bool) -> Iterator[Effect]:
-    if run.is_open:
-        raise NotAllowedInState(
-            f"Workflow {run.id} is {run.status}. Only a failed, timed-out or terminated workflow can be retried."
-        )
-    RUN.after(run.status, "retry")
-    require_whole_run(run)
-    failed, ends = failed_tasks(run), terminate_tasks(run)
-    is_done = all(is_failure_handled(run, task) for task in failed) and not _can_advance(run)
-    if not ends and run.status != TIMED_OUT and is_done:
-        raise Conflict(f"There are no retryable tasks in workflow {run.id}. Restart it, or rerun it from a task.")
-    trails = [Downstream(run, _retry_origin(run, end).key) for end in ends]
-    yield TransitionRun("retry", now, reopened_run_facts(run, now))
-    yield from _retry_tasks(run, failed, RetryScope.of(trails), ctx, now, resumes)
 
 
 def _can_advance(run: Run) -> bool:

@@ -508,11 +508,6 @@ def read_schema(document: dict[str, Any]) -> tuple[dict[str, Any], list[Validati
         place.at("name").add_error(f"must have at most {MAX_NAME_LENGTH} characters", name)
     if not read.get("type"):
         place.at("type").add_missing("Schema type cannot be null: JSON, AVRO or PROTOBUF")
-    _check_version(read, place)
-    return read, place.validation_errors
-
-
-def _check_version(read: dict[str, Any], place: DocumentPosition) -> None:
-    """Check that a version is at least 1."""
     if read["version"] < 1:
         place.at("version").add_error("must be greater than or equal to 1", read["version"])
+    return read, place.validation_errors

@@ -108,9 +108,16 @@ def _bracket(cursor: Cursor) -> Any:
     if found := cursor.match(_INDEX):
         return Index(tuple(int(position) for position in found[1].split(",")))
     if found := cursor.match(_SLICE):
-        return _slice(cursor, found)
+        start, stop = (int(bound) if bound else None for bound in found.groups())
+        if start is None and stop is None:
+            cursor.refuse("a slice needs a beginning or an end; not so")
+        return Slice(start, stop)
     if cursor.match(_FILTER):
-        return _filter(cursor)
+        with cursor.nested():
+            condition = ConditionParser(cursor, _read_inner_path).read_alternatives()
+            if not cursor.match(_FILTER_END):
+                cursor.refuse("expected ')]'")
+        return Filter(condition)
     return cursor.refuse("expected ['name'], [0], [0:2], [*] or [?(…)]")
 
 
@@ -122,21 +129,6 @@ def _names(cursor: Cursor) -> tuple[str, ...]:
         names.append(cursor.string())
     cursor.expect("]")
     return tuple(names)
-
-
-def _slice(cursor: Cursor, found: re.Match[str]) -> Slice:
-    start, stop = (int(bound) if bound else None for bound in found.groups())
-    if start is None and stop is None:
-        cursor.refuse("a slice needs a beginning or an end; not so")
-    return Slice(start, stop)
-
-
-def _filter(cursor: Cursor) -> Filter:
-    with cursor.nested():
-        condition = ConditionParser(cursor, _read_inner_path).read_alternatives()
-        if not cursor.match(_FILTER_END):
-            cursor.refuse("expected ')]'")
-    return Filter(condition)
 
 
 def _arguments(cursor: Cursor) -> tuple[Any, ...]:
@@ -225,19 +217,19 @@ class ConditionParser:
 
     def _read_comparison(self) -> Condition:
         if self._cursor.is_at("/"):
-            return self._read_pattern_first()
+            pattern = self._pattern()
+            if self._operator() != "=~":
+                self._cursor.refuse("expected '=~'")
+            return PatternMatch(self.operand(), pattern)
         left = self.operand()
         operator = self._operator()
         if operator is None:
-            return self._read_existence(left)
+            if isinstance(left, Literal):
+                self._cursor.refuse("expected an operator")
+            return PathExists(Operand(left.path.head, left.is_absolute))
         if operator == "=~":
             return PatternMatch(left, self._pattern())
         return PathComparison(left, operator, self.operand())
-
-    def _read_existence(self, operand: Literal | Operand) -> Condition:
-        if isinstance(operand, Literal):
-            self._cursor.refuse("expected an operator")
-        return PathExists(Operand(operand.path.head, operand.is_absolute))
 
     def _operator(self) -> str | None:
         found = self._cursor.skip_blanks().match(_OPERATOR)
@@ -245,12 +237,6 @@ class ConditionParser:
             return None
         name = found[0].lower()
         return name if name in OPERATORS or name == "=~" else self._cursor.refuse(f"unknown operator '{found[0]}'")
-
-    def _read_pattern_first(self) -> Condition:
-        pattern = self._pattern()
-        if self._operator() != "=~":
-            self._cursor.refuse("expected '=~'")
-        return PatternMatch(self.operand(), pattern)
 
     def _pattern(self) -> LinearPattern | BacktrackingPattern:
         found = self._cursor.skip_blanks().match(_PATTERN)

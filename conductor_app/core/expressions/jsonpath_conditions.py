@@ -348,10 +348,6 @@ def read_literal(cursor: Cursor) -> Any:
     if cursor.accept("{"):
         with cursor.nested():
             return _read_map(cursor)
-    return _read_word(cursor)
-
-
-def _read_word(cursor: Cursor) -> Any:
     found = cursor.match(_WORD)
     if not found:
         return cursor.refuse("expected a value")

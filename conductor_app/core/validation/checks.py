@@ -151,23 +151,19 @@ def _check_steps(
         if step is None:
             continue
         here = place.at(f"[{index}]")
-        _check_step(step, here)
+        reference = step.get("taskReferenceName")
+        if not step.get("name"):
+            here.at("name").add_missing("WorkflowTask name cannot be empty or null")
+        if not reference:
+            here.at("taskReferenceName").add_missing(NO_REFERENCE)
+        if step["startDelay"] < 0:
+            here.at("startDelay").add_error("must be greater than or equal to 0", step["startDelay"])
         if not in_loop:
             # Steps in a loop are not checked by type; clients rely on that (api §3.4).
             _check_step_type(step, here, templates.get(step.get("name") or "") or {})
         structure = structure_of_step(step)
         for body in structure.bodies(step):
             _check_steps(body.steps, here.at(body.place), templates, in_loop or not structure.checks_bodies)
-
-
-def _check_step(step: Document, place: DocumentPosition) -> None:
-    reference = step.get("taskReferenceName")
-    if not step.get("name"):
-        place.at("name").add_missing("WorkflowTask name cannot be empty or null")
-    if not reference:
-        place.at("taskReferenceName").add_missing(NO_REFERENCE)
-    if step["startDelay"] < 0:
-        place.at("startDelay").add_error("must be greater than or equal to 0", step["startDelay"])
 
 
 def _check_references(read: Document, place: DocumentPosition) -> None:

@@ -154,7 +154,16 @@ def step_output_shape(spot: StepSpot, known: LintContext) -> PayloadShape:
     if kind == DoWhile.type:
         return _loop_shape(spot.step)
     if kind == SubWorkflow.type:
-        return _sub_workflow_shape(spot, known)
+        param = spot.step.get(PARAM)
+        name = param.get("name") if isinstance(param, Mapping) else None
+        if isinstance(param, Mapping) and param.get(DEFINITION):
+            written = param[DEFINITION]
+            found = workflow_output_shape(written) if isinstance(written, Mapping) else ANYTHING
+        else:
+            found = known.workflow_outputs.get(name, ANYTHING) if isinstance(name, str) else ANYTHING
+        if found.members is None:
+            return ANYTHING
+        return PayloadShape({**found.members, "subWorkflowId": ANYTHING}, found.source)
     own = spot.step.get("taskDefinition")
     definition = own if isinstance(own, Mapping) else (known.tasks or {}).get(spot.name)
     promised = _task_output_shape(definition)
@@ -173,19 +182,6 @@ def _loop_shape(step: Mapping[str, Any]) -> PayloadShape:
     of_list = ("loopItem", "loopIndex") if has_items(step) else ()
     of_input = ("item", "index") if iterates_over_input(step) else ()
     return members_shape(("iteration", *of_list, *of_input), "the output of DO_WHILE")
-
-
-def _sub_workflow_shape(spot: StepSpot, known: LintContext) -> PayloadShape:
-    param = spot.step.get(PARAM)
-    name = param.get("name") if isinstance(param, Mapping) else None
-    if isinstance(param, Mapping) and param.get(DEFINITION):
-        written = param[DEFINITION]
-        found = workflow_output_shape(written) if isinstance(written, Mapping) else ANYTHING
-    else:
-        found = known.workflow_outputs.get(name, ANYTHING) if isinstance(name, str) else ANYTHING
-    if found.members is None:
-        return ANYTHING
-    return PayloadShape({**found.members, "subWorkflowId": ANYTHING}, found.source)
 
 
 def _task_output_shape(definition: Mapping[str, Any] | None) -> PayloadShape:

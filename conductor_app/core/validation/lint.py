@@ -104,20 +104,16 @@ def _lint_control_flow(found: list[StepSpot]) -> Iterator[LintFinding]:
     """Yield the findings on control flow."""
     by_ref: dict[str, StepSpot] = {}
     for spot in found:
-        yield from _lint_unreachable(spot)
+        if spot.follows is not None and _never_continues(spot.follows):
+            before = spot.follows.get("taskReferenceName")
+            message = f"Control never comes here: `{before}` ends the run in every case."
+            yield LintFinding(WARNING, UNREACHABLE, spot.path, message)
         yield from _lint_name_clash(spot, by_ref)
         yield from _lint_script(spot)
     for spot in found:
         if structure_of_step(spot.step).flow is Flow.JOIN:
             yield from _lint_join(spot, by_ref)
     yield from _lint_unjoined_forks(found)
-
-
-def _lint_unreachable(spot: StepSpot) -> Iterator[LintFinding]:
-    if spot.follows is not None and _never_continues(spot.follows):
-        before = spot.follows.get("taskReferenceName")
-        message = f"Control never comes here: `{before}` ends the run in every case."
-        yield LintFinding(WARNING, UNREACHABLE, spot.path, message)
 
 
 def _never_continues(step: JsonValue) -> bool:

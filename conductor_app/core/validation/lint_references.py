@@ -46,17 +46,12 @@ def compare_order(source: StepSpot, reader: StepSpot) -> str:
             return BEFORE
         if theirs.index != ours.index:
             return BEFORE if theirs.index < ours.index else LATER
-        return _compare_nested(theirs, ours)
+        if ours.body == -1:
+            return BEFORE if theirs.flow is Flow.LOOP else LATER
+        if theirs.body == -1 or theirs.flow is Flow.PHASES:
+            return BEFORE if theirs.body < ours.body else BESIDE
+        return BESIDE
     return BEFORE
-
-
-def _compare_nested(theirs: PathLevel, ours: PathLevel) -> str:
-    """Compare two steps of which one is the other, or is inside it."""
-    if ours.body == -1:
-        return BEFORE if theirs.flow is Flow.LOOP else LATER
-    if theirs.body == -1 or theirs.flow is Flow.PHASES:
-        return BEFORE if theirs.body < ours.body else BESIDE
-    return BESIDE
 
 
 def _shares_loop(levels: tuple[PathLevel, ...]) -> bool:

@@ -227,24 +227,20 @@ def _simulated_attempts(
     for number, task in enumerate(tasks[:MAX_SHOWN], 1):
         child = children.get(task.get("subWorkflowId") or "") if depth < MAX_REPORTED_DEPTH else None
         inner = _simulated_attempts(child["tasks"], started_at, children, depth + 1) if child else []
-        found.append(_simulated_attempt(number, task, started_at, inner))
+        found.append(
+            SimulatedAttempt(
+                number,
+                task["referenceTaskName"],
+                _type(task),
+                _status_word(task["status"]),
+                max((task.get("startTime") or task.get("scheduledTime") or started_at) - started_at, 0),
+                task.get("inputData"),
+                task.get("outputData"),
+                task.get("reasonForIncompletion") or "",
+                inner,
+            )
+        )
     return found
-
-
-def _simulated_attempt(
-    number: int, task: dict[str, Any], started_at: int, inner: Sequence[SimulatedAttempt]
-) -> SimulatedAttempt:
-    return SimulatedAttempt(
-        number,
-        task["referenceTaskName"],
-        _type(task),
-        _status_word(task["status"]),
-        max((task.get("startTime") or task.get("scheduledTime") or started_at) - started_at, 0),
-        task.get("inputData"),
-        task.get("outputData"),
-        task.get("reasonForIncompletion") or "",
-        inner,
-    )
 
 
 def _status_word(status: str) -> str:

@@ -26,7 +26,7 @@ from ..commands.actions import TRIED, try_on_past_events
 from ..commands.handlers import create_handlers, delete_handler, set_active, update_handler
 from ..models import EventHandler
 from ..queries import EventFilter, event_page, lint_handler, with_last_verdict
-from .events import VERDICT_LABELS, HandlerOutcome, handler_outcomes, trial_view
+from .events import VERDICT_LABELS, handler_outcomes, trial_view
 
 SAMPLE = {
     "name": "start_when_paid",
@@ -77,7 +77,8 @@ class EventHandlerAdmin(DefinitionAdmin):
             "may_delete": may(request.user, self._delete_permission(request), row),
             "checked": CheckResult(row.document, place_findings(findings, format_json(row.document))),
             "recent_events": [
-                (delivered.delivery, _outcome_of_handler(row.name, handler_outcomes(delivered))) for delivered in last
+                (delivered.delivery, next(each for each in handler_outcomes(delivered) if each.handler == row.name))
+                for delivered in last
             ],
         }
 
@@ -150,8 +151,3 @@ class EventHandlerAdmin(DefinitionAdmin):
         group, word = VERDICT_LABELS.get(row.last_outcome, ("waiting", row.last_outcome))
         address = reverse("admin:events", query={"handler": row.name})
         return format_html('<a href="{}">{}</a> {}', address, relative_time(row.last_at), render_pill(group, str(word)))
-
-
-def _outcome_of_handler(handler: str, outcomes: list[HandlerOutcome]) -> HandlerOutcome:
-    """Return the past result of this handler."""
-    return next(each for each in outcomes if each.handler == handler)

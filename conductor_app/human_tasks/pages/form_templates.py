@@ -212,7 +212,7 @@ class _TemplateEditorPage(ObjectPage):
 
     def get_context(self, request: HttpRequest, template_id: int | None = None) -> dict[str, Any]:
         row = _find_template(template_id)
-        document = _template_json(row) if row else SAMPLE
+        document = {"name": row.name, "version": row.version, **row.document} if row else SAMPLE
         return self._page_context(request, row, TemplateForm(initial={"document": format_json(document)}))
 
     def handle_post(self, request: HttpRequest, template_id: int | None = None) -> HttpResponse | dict[str, Any]:
@@ -297,10 +297,6 @@ def _find_template(template_id: int | None) -> FormTemplate | None:
     if row is None:
         raise NotFound(_("No such form template. It may have been deleted."))
     return row
-
-
-def _template_json(row: FormTemplate) -> dict[str, Any]:
-    return {"name": row.name, "version": row.version, **row.document}
 
 
 def _exists(document: dict[str, Any]) -> bool:

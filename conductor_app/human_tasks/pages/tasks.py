@@ -98,14 +98,8 @@ def may_act(request: HttpRequest, attempt: Attempt) -> bool:
     """Return True if the user may claim, reassign and complete the task. The API applies the same rule."""
     # ACT grants access to all runs. Django has already loaded it.
     return request.user.has_perm(ACT_PERMISSION) or can_complete_human_task(
-        current_person(request), permission_target(attempt)
-    )
-
-
-def permission_target(attempt: Attempt) -> dict[str, str]:
-    """Return the names by which grants refer to the task."""
-    return dict(
-        task_target(attempt.queue, attempt.domain, attempt.task.name, attempt.run_id or "", attempt.own_run.name)
+        current_person(request),
+        dict(task_target(attempt.queue, attempt.domain, attempt.task.name, attempt.run_id or "", attempt.own_run.name)),
     )
 
 

@@ -123,7 +123,19 @@ def deliver(id: int) -> bool:
 
 def _deliver(message: Message) -> bool:
     with log_context(message.subject, run_id=message.to, message_id=message.pk):
-        return _handle_and_delete(message)
+        try:
+            fault_points.reach("in-delivery")
+            HANDLERS.value[message.subject](message)
+        except (AlreadyResolved, NotFound, Conflict) as error:
+            if _is_needed_still(message):
+                _schedule_redelivery(message, error)
+                return False
+            # The receiver has ended or was deleted: the message has no effect any more.
+            outbox.consume(message.pk)
+        except Exception as error:
+            _schedule_redelivery(message, error)
+            return False
+        return True
 
 
 def read_message(id: int) -> Message | None:
@@ -136,22 +148,6 @@ def read_message(id: int) -> Message | None:
     message.written = loads_encrypted(row.text)
     message.facts = decrypt_masked(message.written) if MARK in row.text else message.written
     return message
-
-
-def _handle_and_delete(message: Message) -> bool:
-    try:
-        fault_points.reach("in-delivery")
-        HANDLERS.value[message.subject](message)
-    except (AlreadyResolved, NotFound, Conflict) as error:
-        if _is_needed_still(message):
-            _schedule_redelivery(message, error)
-            return False
-        # The receiver has ended or was deleted: the message has no effect any more.
-        outbox.consume(message.pk)
-    except Exception as error:
-        _schedule_redelivery(message, error)
-        return False
-    return True
 
 
 def _is_needed_still(message: Message) -> bool:

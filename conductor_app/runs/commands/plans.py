@@ -260,7 +260,12 @@ class PreviewWorld:
             after = fast_replace(after, revision=run.revision + 1)
         self.runs[run.id] = RunPreview(first.before, after, (*first.effects, *decision.effects))
         for effect in decision.effects:
-            self._note(effect, after)
+            if isinstance(effect, StartRun):
+                child = new_child_run(effect, after, self.now)
+                self.runs[child.id] = RunPreview(child, child)
+                self._messages.append((child.id, "begin", {}))
+            elif isinstance(effect, SendMessage):
+                self._messages.append((effect.to, effect.subject, effect.facts))
 
     def follow(self) -> bool:
         """Handle the enqueued messages one after another. Returns True if there are more than MAX_MESSAGES."""
@@ -279,14 +284,6 @@ class PreviewWorld:
     def run(self, run_id: str) -> Run:
         """Return a run with the effects so far."""
         return self.runs[run_id].after if run_id in self.runs else loading.load_run(run_id)
-
-    def _note(self, effect: Effect, by: Run) -> None:
-        if isinstance(effect, StartRun):
-            child = new_child_run(effect, by, self.now)
-            self.runs[child.id] = RunPreview(child, child)
-            self._messages.append((child.id, "begin", {}))
-        elif isinstance(effect, SendMessage):
-            self._messages.append((effect.to, effect.subject, effect.facts))
 
     def is_waiting(self, run_id: str, attempt_id: str, child_id: str) -> bool:
         """Return True if the attempt would be open and wait for this child."""

@@ -28,7 +28,7 @@ from ...db import keyset_pages
 from ...db.keyset_pages import SortColumn
 from ...definitions.durations import typical_run_durations
 from ...explanations.cause import failure_reasons
-from ...explanations.current_steps import CurrentStep, current_steps
+from ...explanations.current_steps import current_steps
 from ...utils import clock
 from ...utils.formatting import LazyText
 from ...web.badges import exact_time, format_lower_bound, render_badge, running_time
@@ -492,16 +492,13 @@ class RunAdmin(GrantedRowsAdmin):
         if run.is_held:
             return _("waiting: workflow concurrency limit reached")
         if run.current_step is not None:
-            return _render_step(run.current_step)
+            since = format_html(" · {}", running_time(run.current_step.since)) if run.current_step.since else ""
+            return format_html(
+                '<span class="step"><code>{}</code> {}{}</span>', run.current_step.task, run.current_step.words, since
+            )
         if run.failure is None:
             return informative_line(run.reason, 200)
         return format_html("<code>{}</code> {}", *run.failure)
-
-
-def _render_step(step: CurrentStep) -> SafeString:
-    """Return the task, what it waits for, and since when."""
-    since = format_html(" · {}", running_time(step.since)) if step.since else ""
-    return format_html('<span class="step"><code>{}</code> {}{}</span>', step.task, step.words, since)
 
 
 def _format_factor(took: int, usual: int) -> str:

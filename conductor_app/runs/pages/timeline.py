@@ -125,7 +125,23 @@ class LineBuilder:
     def _line(self, row: TreeRow, drawn: dict[str, TaskRow]) -> TimelineLine:
         span = None if row.is_summary else row.node.span
         if span is None or (row.node.children and not row.is_open):
-            return self._group_line(row)
+            nodes = row.siblings or (row.node,)
+            begin, end = min(node.begin for node in nodes), max(node.end for node in nodes)
+            state = next((each for each in (FAILED, ACTIVE, CANCELED) if any(node.state == each for node in nodes)), "")
+            counts = row.counts
+            text = format_duration(
+                sum(part[1] - part[0] for life in self._lives() if (part := overlap(life, (begin, end))))
+            )
+            segments = self._strip(nodes) if not row.is_open or row.is_summary else self._bracket(row.node)
+            title = format_counts(counts) if counts else ""
+            return self._build_line(
+                row,
+                kind=title or (row.node.span.type if row.node.span else ""),
+                state=render_state(state or nodes[0].state),
+                segments=segments,
+                label=self._label(text, begin, end),
+                description=", ".join(filter(None, (self._name(row), title, text))),
+            )
         if task := drawn.get(span.task_id):
             return self._task_line(row, span, task)
         return self._plain_line(row, span)
@@ -179,25 +195,6 @@ class LineBuilder:
             description=f"{row.node.id}: {text}",
         )
 
-    def _group_line(self, row: TreeRow) -> TimelineLine:
-        nodes = row.siblings or (row.node,)
-        begin, end = min(node.begin for node in nodes), max(node.end for node in nodes)
-        state = next((each for each in (FAILED, ACTIVE, CANCELED) if any(node.state == each for node in nodes)), "")
-        counts = row.counts
-        text = format_duration(
-            sum(part[1] - part[0] for life in self._lives() if (part := overlap(life, (begin, end))))
-        )
-        segments = self._strip(nodes) if not row.is_open or row.is_summary else self._bracket(row.node)
-        title = format_counts(counts) if counts else ""
-        return self._build_line(
-            row,
-            kind=title or (row.node.span.type if row.node.span else ""),
-            state=render_state(state or nodes[0].state),
-            segments=segments,
-            label=self._label(text, begin, end),
-            description=", ".join(filter(None, (self._name(row), title, text))),
-        )
-
     def _build_line(self, row: TreeRow, **facts: object) -> TimelineLine:
         node = row.node
         is_chosen = not row.is_summary and bool(node.span) and node.id == self.view_model.chosen
@@ -217,8 +214,18 @@ class LineBuilder:
 
     def _name(self, row: TreeRow) -> str:
         if row.is_summary:
-            return _summary_name(row)
-        return node_name(row.node)
+            count = {"count": format_count(len(row.siblings))}
+            kinds = {node.kind for node in row.siblings}
+            if kinds == {NodeKind.ITERATION}:
+                return _("%(count)s iterations") % count
+            if row.id.endswith("/*"):
+                return _("%(count)s branches") % count
+            return _("%(name)s: %(count)s tasks") % {**count, "name": row.siblings[0].label}
+        if row.node.kind is NodeKind.ITERATION:
+            return _("Iteration %(number)s") % {"number": row.node.label}
+        if row.node.kind is NodeKind.BRANCH and row.node.label.isdecimal():
+            return _("Branch %(number)s") % {"number": row.node.label}
+        return row.node.label
 
     def _address(self, row: TreeRow, is_chosen: bool) -> str:
         span = row.node.span
@@ -292,15 +299,6 @@ def _visible_part(span: TaskSpan) -> tuple[int, int]:
     return (span.end if state_of(span.status) == FAILED else span.begin), span.end
 
 
-def node_name(node: TreeNode) -> str:
-    """Return the name of a node among its siblings."""
-    if node.kind is NodeKind.ITERATION:
-        return _("Iteration %(number)s") % {"number": node.label}
-    if node.kind is NodeKind.BRANCH and node.label.isdecimal():
-        return _("Branch %(number)s") % {"number": node.label}
-    return node.label
-
-
 def format_counts(counts: dict[str, int]) -> str:
     """Return the number of siblings by state: `38 completed, 1 failed, 1 active`."""
     return ", ".join(f"{format_count(count)} {format_status(state).lower()}" for state, count in counts.items())
@@ -308,16 +306,6 @@ def format_counts(counts: dict[str, int]) -> str:
 
 def _percent(place: str) -> float:
     return float(place.rstrip("%"))
-
-
-def _summary_name(row: TreeRow) -> str:
-    count = {"count": format_count(len(row.siblings))}
-    kinds = {node.kind for node in row.siblings}
-    if kinds == {NodeKind.ITERATION}:
-        return _("%(count)s iterations") % count
-    if row.id.endswith("/*"):
-        return _("%(count)s branches") % count
-    return _("%(name)s: %(count)s tasks") % {**count, "name": row.siblings[0].label}
 
 
 def _count_attempts(count: int) -> str:

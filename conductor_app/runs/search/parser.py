@@ -133,9 +133,6 @@ class QueryParser:
             is_negated = operator in ("!=", "<>")
             plain = Clause(field, "=" if is_negated or operator == "==" else operator, values, position)
             return Not(plain) if is_negated else plain
-        return self.parse_word_operator(field, position)
-
-    def parse_word_operator(self, field: str, position: int) -> Condition:
         if self.accept_word("IS"):
             is_negated = self.accept_word("NOT")
             return self.negate_if(is_negated, self.parse_null(field, position))

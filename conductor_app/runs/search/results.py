@@ -203,7 +203,16 @@ class Search:
 
     def bounded_page(self, start: int, size: int, places: PageEnds | None) -> SearchPage:
         if self.sorts:
-            return self.sorted_page(start, size)
+            column, descends = self.sorts[0]
+            if self.query.lead is None and len(self.sorts) == 1 and column in self.language.sorts_by_index:
+                return self.page_by_index(column, descends, start, size)
+            total = self.count(start + size)
+            is_exact = total <= max(MAX_COUNTED, start + size)
+            matched = self.matched
+            if not is_exact and not self.can_sort_all(matched):
+                matched = matched.filter(**{f"{self.newest}__gte": self.since})
+            order = [self.order_with_nulls(F(column), descends) for column, descends in self.sorts]
+            return SearchPage(self.ids(matched, [*order, *self.order()], start, size), total, is_exact, self.since)
         if self.query.is_ordered:
             return self.read_page(self.matched, self.order(), start, size, places)
         total = self.count(start + size)
@@ -231,18 +240,6 @@ class Search:
         total = self.count(start + size)
         is_exact = total <= max(MAX_COUNTED, start + size)
         return SearchPage(ids, total, is_exact, self.since, page_end)
-
-    def sorted_page(self, start: int, size: int) -> SearchPage:
-        column, descends = self.sorts[0]
-        if self.query.lead is None and len(self.sorts) == 1 and column in self.language.sorts_by_index:
-            return self.page_by_index(column, descends, start, size)
-        total = self.count(start + size)
-        is_exact = total <= max(MAX_COUNTED, start + size)
-        matched = self.matched
-        if not is_exact and not self.can_sort_all(matched):
-            matched = matched.filter(**{f"{self.newest}__gte": self.since})
-        order = [self.order_with_nulls(F(column), descends) for column, descends in self.sorts]
-        return SearchPage(self.ids(matched, [*order, *self.order()], start, size), total, is_exact, self.since)
 
     def page_by_index(self, column: str, descends: bool, start: int, size: int) -> SearchPage:
         """Return a page of all rows in the order of another index: rows with a value first, then the others."""

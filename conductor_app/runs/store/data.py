@@ -468,7 +468,7 @@ def oldest_messages(run: Run, request: InboxMessages, now: int) -> InboxBatch:
     """Return the oldest valid messages that fit into the output of one task, and the number of messages after them."""
     which = {"after": request.after, "expired_at": now - MESSAGE_LIFETIME_MS, "count": request.count}
     rows = _within_output_limit(fetch(*INBOX_SQL["read_inbox"].bind(run_id=run.id, **which)))
-    up_to = rows[-1][0] if rows else _last_message_id(run.id)
+    up_to = rows[-1][0] if rows else fetch(*INBOX_SQL["find_last_message"].bind(run_id=run.id))[0][0]
     [(remaining,)] = fetch(*INBOX_SQL["count_inbox"].bind(run_id=run.id, after=up_to))
     return InboxBatch(tuple(_message_document(run, *row[1:]) for row in rows), up_to, remaining)
 
@@ -480,10 +480,6 @@ def _within_output_limit(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         if place and size > conf.task_payload_max_bytes // 2:
             return rows[:place]
     return rows
-
-
-def _last_message_id(run_id: str) -> int:
-    return fetch(*INBOX_SQL["find_last_message"].bind(run_id=run_id))[0][0]
 
 
 def _message_document(run: Run, id: str, received_at: int, payload: str) -> dict[str, Any]:

@@ -192,7 +192,7 @@ def lives_between(rows: Iterable[tuple[int, Any]], run: Run, begin: int, now: in
     ended_at: int | None = None
     status = "RUNNING"
     for at, effects in rows:
-        for event in _run_events(effects):
+        for event in [str(line.get("event", "")) for line in effects or () if line.get("effect") == "TransitionRun"]:
             status = RUN.after(status, event) if RUN.allows(status, event) else status
             if event in REOPENING and ended_at is not None:
                 lives.append(RunLife(begin, ended_at))
@@ -200,7 +200,3 @@ def lives_between(rows: Iterable[tuple[int, Any]], run: Run, begin: int, now: in
             elif status in RUN.final and ended_at is None:
                 ended_at = max(at, begin)
     return [*lives, RunLife(begin, max(now if run.ended_at is None else run.ended_at, begin))]
-
-
-def _run_events(effects: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [str(line.get("event", "")) for line in effects or () if line.get("effect") == "TransitionRun"]

@@ -154,17 +154,13 @@ def report_by_ref(run_id: str, ref: str, report: Report, by: str) -> str | None:
     """
     found = find_open_task(run_id, ref)
     if found is None:
-        _require_task(run_id, ref)
+        parts = ref.split("__")
+        tasks = Task.objects.filter(run_id=run_id, ref__in=["__".join(parts[: at + 1]) for at in range(len(parts))])
+        if not any(ref in (task.ref, str(task)) for task in tasks):
+            raise NotFound(f"Found no running task {ref} of workflow {run_id} to update")
     if found is None or not report_task(run_id, found.attempt_id, report, by):
         return None
     return found.attempt_id
-
-
-def _require_task(run_id: str, ref: str) -> None:
-    parts = ref.split("__")
-    tasks = Task.objects.filter(run_id=run_id, ref__in=["__".join(parts[: at + 1]) for at in range(len(parts))])
-    if not any(ref in (task.ref, str(task)) for task in tasks):
-        raise NotFound(f"Found no running task {ref} of workflow {run_id} to update")
 
 
 def renew_lease(run_id: str, attempt_id: str, by: str, guard: Guard | None = None, worker: str = "") -> None:

@@ -74,7 +74,10 @@ class _Sources:
 
     def __call__(self, root: str, key: str) -> Any:
         if root == "workflow":
-            return self._run_value(key)
+            if key in RUN_PARTS:
+                return self._small_value(self.run, key, "workflow")
+            facts = {"workflowId": self.run.pk, "correlationId": self.run.correlation_id, "version": self.run.version}
+            return facts.get(key, MISSING)
         found = self.tasks.get(root)
         if found is None:
             return MISSING
@@ -93,12 +96,6 @@ class _Sources:
             return key not in CHANGING_PARTS
         source = self.tasks.get(root)
         return source is None or (source.ended_at is not None and source.ended_at <= self.attempt.scheduled_at)
-
-    def _run_value(self, key: str) -> Any:
-        if key in RUN_PARTS:
-            return self._small_value(self.run, key, "workflow")
-        facts = {"workflowId": self.run.pk, "correlationId": self.run.correlation_id, "version": self.run.version}
-        return facts.get(key, MISSING)
 
     def _small_value(self, row: Any, key: str, root: str) -> Any:
         if getattr(row, f"{key}_size") > LARGE_PAYLOAD_BYTES:

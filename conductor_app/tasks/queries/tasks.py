@@ -86,7 +86,14 @@ def log_window(attempt_id: str, criteria: LogRequest) -> LogWindow:
     if criteria.line:
         return _lines_around(rows, criteria, criteria.line)
     if criteria.after:
-        return _lines_after(rows, criteria, criteria.after)
+        lines = list(rows.filter(criteria.after.after()).order_by("at", "id")[: WINDOW_LINES + 1])
+        visible = lines[:WINDOW_LINES]
+        return LogWindow(
+            visible,
+            criteria,
+            _first_position(visible) or criteria.after,
+            _last_position(visible) if len(lines) > WINDOW_LINES else None,
+        )
     lines = _newest_lines(rows.filter(criteria.before.before()) if criteria.before else rows, WINDOW_LINES + 1)
     visible = lines[-WINDOW_LINES:]
     return LogWindow(
@@ -94,17 +101,6 @@ def log_window(attempt_id: str, criteria: LogRequest) -> LogWindow:
         criteria,
         _first_position(visible) if len(lines) > WINDOW_LINES else None,
         _last_position(visible) if criteria.before else None,
-    )
-
-
-def _lines_after(rows: QuerySet[TaskLog], criteria: LogRequest, place: LogPosition) -> LogWindow:
-    lines = list(rows.filter(place.after()).order_by("at", "id")[: WINDOW_LINES + 1])
-    visible = lines[:WINDOW_LINES]
-    return LogWindow(
-        visible,
-        criteria,
-        _first_position(visible) or place,
-        _last_position(visible) if len(lines) > WINDOW_LINES else None,
     )
 
 
