@@ -234,6 +234,7 @@ class HelperQueue:
             key = min(eligible, key=lambda each: (self._granted_to(each.owner), self._granted[each]))
             ticket = self._waiting[key][0]
             self._remove(ticket)
+            # All keys of the owner move to the end, the served one last.
             for each in sorted((each for each in self._waiting if each.owner == key.owner), key=key.__eq__):
                 self._waiting[each] = self._waiting.pop(each)
             self._granted[key] += 1
