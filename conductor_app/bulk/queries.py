@@ -42,7 +42,7 @@ class SelectionCount:
 def count_selection(selection: Mapping[str, Any]) -> SelectionCount:
     """Count the newest runs of a selection, up to MAX_COUNTED, in one query; any of those of a failure group."""
     # No index has the runs of a failure group in the order of their start: the newest are known when all are read.
-    order = () if "failure_group" in selection else ("-created_at",)
+    order = () if selection.keys() & {"failure_group", "failure_groups"} else ("-created_at",)
     rows = selections.selected_runs(selection).order_by(*order).values_list("name", "version", "status")[:MAX_COUNTED]
     definitions: Counter[str] = Counter()
     statuses: Counter[str] = Counter()

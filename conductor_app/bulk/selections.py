@@ -3,7 +3,7 @@
 Some filters have an index. The others scan the newest runs that those leave.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -93,7 +93,7 @@ SCANNING_FILTERS: dict[str, Callable[[RunQuerySet, Any], ScannedRuns]] = {
     "error": _scan_reason,
     "inside": _scan_document,
 }
-MAX_IDS = 1_000
+MAX_IDS, MAX_ID_DIGITS = 1_000, 19
 UNSUCCESSFUL_STATUSES = ("FAILED", "TIMED_OUT")
 
 
@@ -155,12 +155,24 @@ def _filter_top_level(found: RunQuerySet, answer: str) -> RunQuerySet:
     return found.filter(parent_id="")
 
 
-def _filter_failure_group(found: RunQuerySet, group: int) -> RunQuerySet:
-    """Select failed, timed-out and terminated runs with a failure in the group since they were last reopened."""
+def _filter_failure_groups(found: RunQuerySet, ids: Collection[int]) -> RunQuerySet:
+    """Select failed, timed-out and terminated runs with a failure in a group since they were last reopened."""
     # A join with the groups would read the failures of all groups; SQLite reads the index of one for a list of ids.
-    groups = FailureGroup.objects.filter(Q(pk=group) | Q(merged_into=group)).values("pk")
+    groups = FailureGroup.objects.filter(Q(pk__in=ids) | Q(merged_into__in=ids)).values("pk")
     of_group = Failure.objects.filter(group__in=groups)
     return found.filter(status__in=("FAILED", "TIMED_OUT", "TERMINATED"), pk__in=of_group.values("run_id"))
+
+
+def _parse_group_ids(text: str) -> list[int]:
+    """Return the ids of failure groups in a text such as `3,7`.
+
+    Raises:
+        Invalid: when a part is not an id, or when there are too many.
+    """
+    ids = text.split(",")
+    if not all(id.isdecimal() and len(id) < MAX_ID_DIGITS for id in ids) or len(ids) > MAX_IDS:
+        raise Invalid(f"Not numbers of failure groups: {text[:40]!r}. Use a format such as 3,7.")
+    return [int(id) for id in ids]
 
 
 def _filter_refused(found: RunQuerySet, operation: str) -> RunQuerySet:
@@ -201,7 +213,8 @@ INDEXED_FILTERS: dict[str, Callable[[RunQuerySet, Any], RunQuerySet]] = {
     "started_by": lambda found, who: found.filter(started_by=who),
     "schedule": lambda found, name: found.filter(schedule=name).exclude(schedule=""),
     "idempotency_key": lambda found, key: found.filter(idempotency_key=key),
-    "failure_group": _filter_failure_group,
+    "failure_group": lambda found, id: _filter_failure_groups(found, [id]),
+    "failure_groups": lambda found, ids: _filter_failure_groups(found, _parse_group_ids(ids)),
     "refused_of": _filter_refused,
     "failed_again_of": _filter_failed_again,
 }
@@ -292,6 +305,7 @@ DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
     "error": _describe_value(gettext_lazy("with error containing “%(value)s”")),
     "inside": _describe_value(gettext_lazy("where %(value)s")),
     FAILURE_GROUP: _describe_value(gettext_lazy("with failures in group %(value)s")),
+    "failure_groups": _describe_value(gettext_lazy("with failures in the groups %(value)s")),
     "refused_of": _describe_value(gettext_lazy("rejected in bulk operation %(value)s")),
     "failed_again_of": _describe_value(gettext_lazy("that failed again after bulk operation %(value)s")),
 }

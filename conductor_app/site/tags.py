@@ -3,13 +3,14 @@
 from typing import Any, Literal
 
 from django import template
-from django.utils.html import escape, strip_tags
+from django.utils.html import escape, format_html, strip_tags
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, gettext_noop
 
 from ..core.primitives import JsonValue
 from ..core.schemas import format_value
 from ..db.fields import dumps
+from ..definitions.step_labels import type_label
 from ..runs.models import Run
 from ..runs.queries.recent import run_key
 from ..tasks.queries.waiting import QueueState
@@ -72,6 +73,18 @@ register.filter("page_name", page_name)
 def format_action(action: str) -> str:
     """Return an action of the audit log in words."""
     return action.replace("_", " ")
+
+
+@register.filter("step_type")
+def render_step_type(type: str) -> SafeString:
+    """Render the plain name of a step type, and the type in small."""
+    return format_html('{} <code class="step-type">{}</code>', type_label(type), type)
+
+
+@register.filter("step_type_name")
+def step_type_name(type: str) -> str:
+    """Return the plain name of a step type."""
+    return type_label(type)
 
 
 @register.filter("key")

@@ -29,13 +29,13 @@ def test_the_page_shows_documents_dimensions_and_size(viewer, documents):
 
 
 def test_a_namespace_can_be_deleted(operator, documents):
-    place = {"database": "default", "index": "docs", "namespace": "a", "reason": "old"}
+    place = {"database": "default", "index": "docs", "namespace": "a"}
     answer = operator.post(PAGE, place, follow=True)
 
     assert "3 documents deleted." in page_text(answer)
     assert VectorDocument.objects.get().namespace == "b"
     entry = AuditEntry.objects.get(object_type="vector index")
-    assert (entry.object_id, entry.action, entry.reason) == ("default/docs/a", "delete", "old")
+    assert (entry.object_id, entry.action) == ("default/docs/a", "delete")
 
 
 def test_an_index_that_does_not_exist_cannot_be_deleted(operator):

@@ -45,7 +45,7 @@ def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_matches_its_preview(page):
         work("pack", "COMPLETED" if turn == 1 else "FAILED", "the box was too small")
 
     page.goto(f"/admin/runs/{run}/plan/?do=rerun")
-    page.get_by_label("From this task on").select_option(label="charge__2 · SIMPLE · completed")
+    page.get_by_label("From this task on").select_option(label="charge__2 · Worker task · completed")
     page.get_by_role("button", name="Preview").click()
     expect(page.locator(".warn")).to_contain_text("charge__2")
     planned = again(page)

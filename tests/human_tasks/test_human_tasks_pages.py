@@ -156,7 +156,8 @@ def test_an_invalid_value_is_reported_at_its_field_without_failing_the_task(oper
 
 
 def test_a_json_completion_is_validated_by_the_schema(operator, with_schema):
-    assert operator.get(task_of(with_schema), {"mode": "json"}).context["answer"].mode == "json"
+    switched = operator.post(task_of(with_schema), {"mode": "form", "output.approved": "true", "mode.to": "json"})
+    assert switched.context["answer"].mode == "json" and "&quot;approved&quot;: true" in switched.content.decode()
 
     said = {"mode": "json", "outcome": "COMPLETED"}
     page = operator.post(task_of(with_schema), {**said, "output": '{"limit": 1}'})

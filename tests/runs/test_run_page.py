@@ -452,8 +452,8 @@ def test_sub_workflows_are_listed_among_the_tasks_on_request(operator, clock):
     run = start_run_of(step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1}))
     sweeps.sweep_once()
 
-    assert "pack SIMPLE" not in page_text(operator.get(run_url(run, task="-")))
-    assert "pack SIMPLE" in page_text(operator.get(run_url(run, task="-", children="1")))
+    assert "pack Worker task" not in page_text(operator.get(run_url(run, task="-")))
+    assert "pack Worker task" in page_text(operator.get(run_url(run, task="-", children="1")))
 
 
 def test_the_tasks_of_one_status_are_a_filter_away(operator, failed):

@@ -1,7 +1,7 @@
 """The audit log: who did what and why, and what it changed. Append-only."""
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from django.contrib import admin, messages
@@ -15,7 +15,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...bulk.pages.operations import operation_title
+from ...bulk.queries import visible_operations
+from ...bulk.selections import FAILURE_GROUP, MAX_ID_DIGITS, failure_group_titles
 from ...db.fields import dumps
+from ...events.models import Webhook
 from ...runs.queries.recent import run_keys
 from ...utils import clock
 from ...utils.differences import MISSING
@@ -26,6 +30,7 @@ from ...web.links import event_address, failure_group_address, queue_address, ru
 from ...web.pages import BoundedChangeList, GrantedRowsAdmin
 from ..audit import application_owners, other_facts, value_changes
 from ..models import AuditEntry
+from ..visibility import visible
 
 OBJECT_LABELS = {
     "run": gettext_lazy("Runs"),
@@ -126,6 +131,29 @@ OBJECT_ADDRESSES: dict[str, Callable[[str], str]] = {
 }
 
 
+def _operation_titles(ids: list[str]) -> dict[str, str]:
+    rows = list(visible_operations().filter(pk__in=ids))
+    titles = failure_group_titles(row.selection for row in rows)
+    return {row.pk: operation_title(row, titles) for row in rows}
+
+
+def _group_titles(ids: list[str]) -> dict[str, str]:
+    found = failure_group_titles({FAILURE_GROUP: int(id)} for id in ids if id.isdecimal() and len(id) < MAX_ID_DIGITS)
+    return {str(id): title for id, title in found.items()}
+
+
+def _webhook_names(ids: list[str]) -> dict[str, str]:
+    return dict(visible(Webhook.objects.filter(pk__in=ids)).values_list("pk", "name"))
+
+
+OBJECT_TITLES: dict[str, Callable[[list[str]], Mapping[str, str]]] = {
+    "bulk operation": _operation_titles,
+    "failure group": _group_titles,
+    "webhook": _webhook_names,
+}
+"""What returns the titles of objects whose ids say nothing, by id."""
+
+
 def object_address(entry: AuditEntry) -> str:
     """Return the address of the object or of a search for it. Empty if no page shows it."""
     build_address = OBJECT_ADDRESSES.get(entry.object_type)
@@ -133,10 +161,12 @@ def object_address(entry: AuditEntry) -> str:
 
 
 def object_name(entry: AuditEntry) -> str:
-    """Return the key of a run, the name that the entry states if the id is none, or the id."""
+    """Return the key of a run, the title of an object, the name that the entry states, or the id."""
     key = getattr(entry, "run_key", None)
     if key is not None:
         return str(key.text)
+    if title := getattr(entry, "title", ""):
+        return str(title)
     names = (entry.facts.get(field) for field in NAME_FIELDS) if isinstance(entry.facts, dict) else ()
     return next((name for name in names if isinstance(name, str) and name), entry.object_id)
 
@@ -200,6 +230,13 @@ class AuditList(BoundedChangeList):
         made_by = application_owners(self.result_list)
         for entry in self.result_list:
             entry.made_by = made_by.get(entry.actor, "")
+        for entry in self.result_list:
+            entry.title = ""
+        for object_type, titles_of in OBJECT_TITLES.items():
+            named = [entry for entry in self.result_list if entry.object_type == object_type]
+            titles = titles_of([entry.object_id for entry in named]) if named else {}
+            for entry in named:
+                entry.title = titles.get(entry.object_id, "")
         keys = run_keys(entry.object_id for entry in self.result_list if entry.object_type == "run")
         for entry in self.result_list:
             entry.run_key = keys.get(entry.object_id)

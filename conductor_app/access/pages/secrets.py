@@ -13,7 +13,6 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from ...core.errors import RequestRefused
 from ...utils.formatting import LazyText
-from ...web.forms import reason_field
 from ...web.pages import GrantedRowsAdmin, moment_column, require_permission
 from ..commands import secrets
 from ..visibility import may
@@ -40,7 +39,6 @@ class SecretForm(forms.Form):
             "Replaces an existing secret with this name. The value is stored encrypted and never displayed."
         ),
     )
-    reason = reason_field()
 
 
 class VariableForm(forms.Form):
@@ -52,7 +50,6 @@ class VariableForm(forms.Form):
     value = forms.CharField(
         label=gettext_lazy("Value"), strip=False, help_text=gettext_lazy("Not secret: displayed here and in runs.")
     )
-    reason = reason_field()
 
 
 @method_decorator(sensitive_post_parameters("value"), name="add_view")
@@ -89,7 +86,7 @@ class NamedValueAdmin(GrantedRowsAdmin):
             cleaned = form.cleaned_data
             self._require_permission_to_save(request, cleaned["name"])
             try:
-                self.save_value(cleaned["name"], cleaned["value"], request.user.get_username(), cleaned["reason"])
+                self.save_value(cleaned["name"], cleaned["value"], request.user.get_username())
             except RequestRefused as refused:
                 form.add_error(None, refused.message)
             else:

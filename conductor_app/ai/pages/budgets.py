@@ -117,19 +117,19 @@ class BudgetsPage(Page):
             return self._add_alert(request)
         require_permission(request, BUDGET_PERMISSION)
         form_data, by = request.POST, request.user.get_username()
-        reason, address = form_data.get("reason", "").strip(), reverse("admin:budgets")
+        address = reverse("admin:budgets")
         try:
             if form_data.get("do") == "remove":
-                delete_budget(parse_number(form_data.get("budget", ""), _("budget"), digits=18), by, reason)
+                delete_budget(parse_number(form_data.get("budget", ""), _("budget"), digits=18), by)
                 messages.success(request, _("Budget deleted. The tasks that waited for it continue."))
             elif form_data.get("do") == "allow":
                 attempt_id = form_data.get("attempt", "")
                 hold = BudgetHold.objects.filter(pk=attempt_id[:64]).first()
                 address = reverse("admin:conductor_run_change", args=[hold.run_id]) if hold else address
-                budgets.allow_once(attempt_id, by, reason)
+                budgets.allow_once(attempt_id, by, form_data.get("reason", "").strip())
                 messages.success(request, _("The call is allowed. The task continues."))
             else:
-                save_budget(_parse_limits(form_data), by, reason)
+                save_budget(_parse_limits(form_data), by)
                 messages.success(request, _("Budget saved. The tasks that wait for it are checked again."))
         except RequestRefused as refused:
             show_refusal(request, refused)

@@ -22,7 +22,7 @@ from ...core.ai import AI_MODEL, INTEGRATION_KINDS, MCP, VECTOR_DB, IntegrationF
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...core.masking import REDACTED
 from ...settings import conf
-from ...web.forms import JsonDocumentField, format_json, reason_field
+from ...web.forms import JsonDocumentField, format_json
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands.integrations import delete_integration, delete_model, find_integration, save_integration, save_model
 from ..commands.prompts import check_connection
@@ -114,7 +114,6 @@ class IntegrationForm(forms.Form):
             help_text=_("As JSON. Settings that are not known to be public are stored encrypted and shown as ***."),
         )
         self.fields["others"].widget.attrs["rows"] = 5
-        self.fields["reason"] = reason_field()
 
     def _initial_values(self) -> dict[str, Any]:
         if self.row is None:
@@ -212,7 +211,6 @@ class ModelForm(forms.Form):
         self.fields["output_price"].help_text = (
             _("In %(currency)s for a million tokens. Without prices, calls count as free.") % price_unit
         )
-        self.fields["reason"] = reason_field()
 
     def document(self) -> dict[str, Any]:
         """Return the model that was entered."""
@@ -352,8 +350,7 @@ class IntegrationModelPage(ObjectPage):
         require_permission(request, CHANGE_PERMISSION, _integration_of(row))
         address = f"{reverse('admin:integration', args=[row.integration])}#models"
         if request.POST.get("do") == "delete":
-            reason = request.POST.get("reason", "").strip()[:500]
-            bound = delete_model(row.integration, row.name, request.user.get_username(), reason)
+            bound = delete_model(row.integration, row.name, request.user.get_username())
             messages.success(request, _("Model %(name)s deleted.") % {"name": row.name})
             _warn_of_bindings(request, bound)
             return HttpResponseRedirect(address)
@@ -448,7 +445,7 @@ def _find_model(request: HttpRequest, model_id: int) -> IntegrationModel:
 def _save(request: HttpRequest, form: IntegrationForm, name: str) -> bool:
     """Save an integration. Returns False with the errors in the form if it is refused."""
     try:
-        save_integration(name, form.document(), request.user.get_username(), form.cleaned_data["reason"])
+        save_integration(name, form.document(), request.user.get_username())
     except RequestRefused as refused:
         _add_errors(form, refused)
         return False
@@ -458,8 +455,7 @@ def _save(request: HttpRequest, form: IntegrationForm, name: str) -> bool:
 
 def _save_model(request: HttpRequest, form: ModelForm, integration: str, name: str) -> bool:
     try:
-        by, reason = request.user.get_username(), form.cleaned_data["reason"]
-        save_model(integration, name, form.document(), by, reason)
+        save_model(integration, name, form.document(), request.user.get_username())
     except RequestRefused as refused:
         _add_errors(form, refused)
         return False
@@ -481,8 +477,7 @@ def _add_errors(form: forms.Form, refused: RequestRefused) -> None:
 def _delete(request: HttpRequest, row: Integration) -> HttpResponse:
     require_permission(request, DELETE_PERMISSION, row)
     try:
-        reason = request.POST.get("reason", "").strip()[:500]
-        bound = delete_integration(row.name, request.user.get_username(), reason)
+        bound = delete_integration(row.name, request.user.get_username())
         messages.success(request, _("Integration %(name)s deleted.") % {"name": row.name})
         _warn_of_bindings(request, bound)
     except RequestRefused as refused:

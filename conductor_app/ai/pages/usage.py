@@ -123,7 +123,7 @@ class VectorIndexesPage(Page):
         form_data, by = request.POST, request.user.get_username()
         place = Place(form_data.get("database", ""), form_data.get("index", ""), form_data.get("namespace", ""))
         try:
-            count = delete_index(place, by, form_data.get("reason", "").strip())
+            count = delete_index(place, by)
             deleted = ngettext("%(count)s document deleted.", "%(count)s documents deleted.", count)
             messages.success(request, deleted % {"count": format_count(count)})
         except RequestRefused as refused:

@@ -247,7 +247,7 @@ class WorkflowDefinitionAdmin(
             "next_version": newest.version + 1,
             "behind": [version for version in others if version.open_runs] if newest.pk == row.pk else [],
             "may_move": may(request.user, "conductor.change_run", row),
-            "previous": others[0].row if others and newest.pk == row.pk else None,
+            "restorable": others if newest.pk == row.pk else [each for each in versions if each.row.pk == row.pk],
             "other_pk": others[0].row.pk if others else None,
             "may_try": any(may(request.user, permission, row) for permission in TRIED_BY),
             "model_usage": _describe_model_use.value(row.name, clock.now())

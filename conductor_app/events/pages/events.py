@@ -23,7 +23,7 @@ from ...core.events import INTERNAL
 from ...core.failure_grouping import informative_line
 from ...core.primitives import JsonValue
 from ...db.fields import dumps
-from ...schedules.pages.form import parse_time
+from ...runs.pages.filters import FilterField, parse_time
 from ...utils import clock
 from ...web.badges import render_pill
 from ...web.documents import annotate_documents, json_file_response, payload_documents
@@ -96,7 +96,11 @@ ACTION_LABELS = {
 }
 MAX_SHOWN_VALUES = 3
 MAX_VALUE_LENGTH = 60
-FILTER_FIELDS = ("event", "handler", "outcome", "source", "since", "until")
+TIME_FIELDS = (
+    FilterField("since", gettext_lazy("Received after"), "since", parse_time),
+    FilterField("until", gettext_lazy("Received before"), "until", parse_time),
+)
+FILTER_FIELDS = ("event", "handler", "outcome", "source", *(field.name for field in TIME_FIELDS))
 MAX_LENGTH = 255
 MAX_NAMES = 500
 MAX_PARAMS_LENGTH = 400
@@ -386,8 +390,7 @@ def parse_filter(query: QueryDict) -> EventFilter:
         values["handler"],
         outcome,
         values["source"],
-        parse_time(values["since"]),
-        parse_time(values["until"]),
+        *(parse_time(values[field.name]) if values[field.name] else None for field in TIME_FIELDS),
     )
 
 
@@ -396,6 +399,7 @@ def filter_bar(query: QueryDict) -> dict[str, Any]:
     handlers = list(visible(EventHandler.objects.order_by("name")).values_list("name", "event")[:MAX_NAMES])
     return {
         **{name: query.get(name, "") for name in FILTER_FIELDS},
+        **{field.name: field.input_value(query.get(field.name, "")) for field in TIME_FIELDS},
         "handlers": [name for name, _event in handlers],
         "events": sorted({event for _name, event in handlers}),
         "outcomes": OUTCOME_LABELS.items(),
@@ -411,8 +415,7 @@ def _filter_chips(query: QueryDict) -> Iterator[tuple[str, str, str]]:
         "handler": _("Handler"),
         "outcome": _("Outcome"),
         "source": _("Source"),
-        "since": _("Received after"),
-        "until": _("Received before"),
+        **{field.name: str(field.label) for field in TIME_FIELDS},
     }
     labels: dict[str, Mapping[str, Any]] = {"outcome": OUTCOME_LABELS, "source": SOURCE_LABELS}
     for name in FILTER_FIELDS:

@@ -60,6 +60,7 @@ STATE_PILLS = {
     "IGNORED": ("stopped", "skipped", gettext_lazy("Ignored")),
 }
 MAX_ACTIONS = 20
+RETRY = "retry"
 SHARED_ACTIONS = ("acknowledge", "resolve", "ignore", "reopen", "assign")
 """Actions on several groups at once."""
 BREAKDOWN_LABELS = {
@@ -140,6 +141,12 @@ class FailuresPage(Page):
         ids = [int(id) for id in request.POST.getlist("group")[:MAX_GROUPS] if id.isdecimal() and len(id) < 19]
         groups = list(controllable(FailureGroup.objects.filter(pk__in=ids)))
         name, by = request.POST.get("do", ""), request.user.get_username()
+        if groups and name == RETRY:
+            selected = {
+                "action": RETRY,
+                "failure_groups": ",".join(str(pk) for pk in sorted(group.pk for group in groups)),
+            }
+            return HttpResponseRedirect(reverse("admin:bulk_plan", query=selected))
         form = {"reason": request.POST.get("reason", ""), "assignee": by}
         changed = 0
         try:

@@ -116,7 +116,6 @@ def _task_row(task_view: HumanTaskView, now: int) -> dict[str, Any]:
 MAX_NAMES = 200
 BACK_TO_RUN = "run"
 """Value of the parameter `back` in links from the page of a run."""
-ANSWER_MODES = {AS_FORM: gettext_lazy("Form"), AS_JSON: "JSON"}
 COMMENT_LABELS = {
     "comment_task": gettext_lazy("commented"),
     "claim_task": gettext_lazy("claimed the task"),
@@ -129,7 +128,7 @@ COMMENT_LABELS = {
 class AnswerForm(DocumentForm):
     """Output of the task: a form from its schema, otherwise JSON with the names that later steps read."""
 
-    def __init__(self, attempt: Attempt, submitted: Mapping[str, str] | None = None, mode: str = AS_FORM) -> None:
+    def __init__(self, attempt: Attempt, submitted: Mapping[str, str] | None = None) -> None:
         self.expected = expected_output_names(attempt.own_run.resolved_definition_id, attempt.task.ref)
         schema = output_schema(attempt, attempt.input)
         definition = parsed_definition(attempt.own_run.resolved_definition_id)
@@ -140,7 +139,7 @@ class AnswerForm(DocumentForm):
             submitted = {**dict(submitted.items()), f"output.{self.decision.field}": submitted["decision"]}
         saved = commands.load_output(attempt) if submitted is None else {}
         blank = dict.fromkeys(self.expected)
-        super().__init__("output", _("Output"), schema, submitted, given=saved, blank=blank, mode=mode)
+        super().__init__("output", _("Output"), schema, submitted, given=saved, blank=blank)
 
     @property
     def decision_buttons(self) -> list[tuple[str, str, str]]:
@@ -175,7 +174,7 @@ class HumanTaskAnswerPage(ObjectPage):
 
     def get_context(self, request: HttpRequest, id: str) -> dict[str, Any]:
         attempt = _find_attempt(id)
-        return _page_context(request, attempt, AnswerForm(attempt, mode=request.GET.get("mode", AS_FORM)))
+        return _page_context(request, attempt, AnswerForm(attempt))
 
     def handle_post(self, request: HttpRequest, id: str) -> HttpResponse | dict[str, Any]:
         """Handle a form of the page.
@@ -212,7 +211,6 @@ def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
         "run_status": format_status(attempt.own_run.status),
         "run_address": f"{run_address(attempt.run_id or '')}?task={attempt.task}",
         "answer": answer,
-        "mode_addresses": [(mode, label, _mode_address(request, mode)) for mode, label in ANSWER_MODES.items()],
         "fields": answer.fields_beside_buttons(),
         "expected": answer.expected,
         "comments": [(entry, _comment_text(entry)) for entry in task_comments(attempt)],
@@ -233,12 +231,6 @@ def _possible_assignees(request: HttpRequest) -> dict[str, Any]:
     return {"users": users[:MAX_NAMES], "groups": groups[:MAX_NAMES]}
 
 
-def _mode_address(request: HttpRequest, mode: str) -> str:
-    query = request.GET.copy()
-    query["mode"] = mode
-    return f"?{query.urlencode()}"
-
-
 def _without_question(attempt: Attempt) -> Attempt:
     """Return the attempt with only the run's input: title, question and assignee are shown separately."""
     given = attempt.small_input
@@ -249,6 +241,8 @@ def _without_question(attempt: Attempt) -> Attempt:
 def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dict[str, Any]:
     """Complete the task, and return to the list or to the run. A rejected answer is shown again with its errors."""
     answer = AnswerForm(attempt, request.POST)
+    if answer.has_switched:
+        return _page_context(request, attempt, answer)
     try:
         is_completed = _resolve_task(request, attempt, answer) == COMPLETED
     except OutputInvalid as refused:

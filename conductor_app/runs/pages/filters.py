@@ -140,6 +140,7 @@ FILTER_FIELDS: tuple[FilterField, ...] = (
     FilterField("error", gettext_lazy("Error contains"), "error", hint="502 from gateway"),
     FilterField("inside", gettext_lazy("Input/output value"), "inside", hint="input.customer.id=42"),
     FilterField("failure_group", gettext_lazy("Failure group"), "failure_group", parse_integer),
+    FilterField("failure_groups", gettext_lazy("Failure groups"), "failure_groups", hint="3,7"),
     FilterField("refused_of", gettext_lazy("Rejected in bulk operation"), "refused_of"),
     FilterField("failed_again_of", gettext_lazy("Failed again after bulk operation"), "failed_again_of"),
 )
@@ -148,7 +149,7 @@ BASIC_FIELDS = ("q", "name", "top_level", *START_FIELDS)
 EXTRA_FIELDS = tuple(
     field
     for field in FILTER_FIELDS
-    if field.name not in (*BASIC_FIELDS, "failure_group", "refused_of", "failed_again_of")
+    if field.name not in (*BASIC_FIELDS, "failure_group", "failure_groups", "refused_of", "failed_again_of")
 )
 """Fields behind `More filters`."""
 

@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from ...definitions.step_labels import type_label
 from ...tasks.queries.tasks import attempts_of_tasks
 from ...tasks.queries.wait_reasons import brief_delay
 from ...utils.formatting import format_duration
@@ -79,6 +80,7 @@ class TimelineLine:
     name: str
     title: str
     kind: str
+    type: str
     depth: int
     address: str
     fold_address: str
@@ -92,6 +94,11 @@ class TimelineLine:
     is_group: bool = False
     is_slow: bool = False
     is_child: bool = False
+
+    @property
+    def kind_title(self) -> str:
+        """Return the kind with the type of its step."""
+        return f"{self.kind} ({self.type})" if self.type else self.kind
 
     @property
     def css(self) -> str:
@@ -136,7 +143,8 @@ class LineBuilder:
             title = format_counts(counts) if counts else ""
             return self._build_line(
                 row,
-                kind=title or (row.node.span.type if row.node.span else ""),
+                kind=title or (type_label(row.node.span.type) if row.node.span else ""),
+                type=row.node.span.type if row.node.span else "",
                 state=render_state(state or nodes[0].state),
                 segments=segments,
                 label=self._label(text, begin, end),
@@ -160,7 +168,8 @@ class LineBuilder:
         begin = task.attempts[0].scheduled_at if task.attempts else span.begin
         return self._build_line(
             row,
-            kind=" · ".join(filter(None, (span.type, _count_attempts(len(task.attempts))))),
+            kind=" · ".join(filter(None, (type_label(span.type), _count_attempts(len(task.attempts))))),
+            type=span.type,
             state=render_state(status),
             segments=task.segments,
             usual=task.usual if usual else None,
@@ -188,7 +197,8 @@ class LineBuilder:
         ]
         return self._build_line(
             row,
-            kind=span.type,
+            kind=type_label(span.type),
+            type=span.type,
             state=render_state(span.status),
             segments=tuple(bars),
             label=self._label(text, span.begin, span.end),
@@ -275,7 +285,7 @@ class LineBuilder:
             return BarLabel(text, f"{right:.2f}%", "after")
         if left >= room:
             return BarLabel(text, f"{left:.2f}%", "before")
-        return BarLabel(text, f"{right:.2f}%", "inside")
+        return BarLabel(text, f"{max(left, 0):.2f}%", "inside")
 
     def _lives(self) -> Sequence[tuple[int, int]]:
         return self.scale.lives or ((self.scale.begin, max(self.scale.end, self.now)),)

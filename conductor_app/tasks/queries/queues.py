@@ -114,15 +114,25 @@ def queue_rates(queues: list[str], now: int, field: str = "started") -> dict[str
     return {name: count * 1000 / max(now - first_at, MINUTE) for name, count, first_at in counted}
 
 
-def format_rate(rate: float) -> str:
-    """Format a rate per second, minute or hour: the smallest unit in which it is at least 1."""
-    if rate >= 1:
-        return _("%(rate)s/s") % {"rate": format_decimal(rate)}
-    if rate * 60 >= 1:
-        return _("%(rate)s/min") % {"rate": format_decimal(rate * 60)}
-    return _("%(rate)s/h") % {"rate": format_decimal(rate * 3600)}
+def format_rate(rate: float, largest: float = 0) -> str:
+    """Format a rate per second, minute or hour: the smallest unit in which it is at least 1.
+
+    `largest`: the largest rate of its column, which decides the unit of all.
+    """
+    largest = max(rate, largest)
+    if largest >= 1:
+        return _("%(rate)s/s") % {"rate": _format_small(rate)}
+    if largest * 60 >= 1:
+        return _("%(rate)s/min") % {"rate": _format_small(rate * 60)}
+    return _("%(rate)s/h") % {"rate": _format_small(rate * 3600)}
 
 
+def _format_small(number: float) -> str:
+    """Return a number with one decimal. One that would be rounded to 0 is given as smaller than 0.1."""
+    return format_decimal(number) if number >= LEAST_SHOWN else f"< {format_decimal(LEAST_SHOWN)}"
+
+
+LEAST_SHOWN = 0.1
 MAX_WAITING, MAX_RUNNING, MAX_POLLERS = 50, 50, 50
 MAX_PLACED = 1_000
 """The first attempts of a queue among which those are listed that an actor with grants may see."""
