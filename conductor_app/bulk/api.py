@@ -147,7 +147,6 @@ class BulkDelete(ConductorView):
 
 
 def remove_named(request: ConductorRequest, path: str) -> HttpResponse:
-    """Remove those that are named."""
     archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
     remove = partial(control.remove_with_descendants, by=request.actor.name, archive=archive, cascade=cascade)
     return bulk_response(request, path, remove)

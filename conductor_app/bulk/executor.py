@@ -220,7 +220,6 @@ def refuse(run_id: str, note: Callable[[], None]) -> None:
 
 
 def _pending_items(row: BulkOperation) -> "QuerySet[BulkItem, tuple[int, str]]":
-    """Return the unhandled items in order."""
     return row.items.filter(outcome=BulkItem.WAITING).order_by("number").values_list("pk", "run_id")
 
 

@@ -172,7 +172,6 @@ def displayed_configuration(configuration: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_secrets(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a stored configuration that are not secret."""
     return {name: value for name, value in displayed_configuration(configuration).items() if value != REDACTED}
 
 
@@ -210,7 +209,6 @@ def placeholders(template: str) -> list[str]:
 
 
 def prompt_errors(name: str, template: str, models: Iterable[str]) -> list[ValidationError]:
-    """Return the errors of a prompt."""
     errors = []
     if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
         errors.append(ValidationError("name", f"must have 1 to {MAX_NAME_LENGTH} printable characters", name[:300]))

@@ -223,7 +223,6 @@ def split_addresses(text: str) -> list[str]:
 
 
 def secret_names(kind: str) -> frozenset[str]:
-    """Return the names of the secret settings of a kind."""
     return frozenset(field.name for field in ALERT_TARGET_FIELDS[kind] if field.is_secret)
 
 
@@ -286,8 +285,6 @@ class AlertNotice:
 
 @dataclass(frozen=True, slots=True)
 class TargetRequest:
-    """A POST request to a target."""
-
     url: str
     body: str
     headers: Mapping[str, str]

@@ -118,7 +118,6 @@ def _check_field(text: str, field: CronField) -> int:
 
 
 def _parse_cron_number(text: str, field: CronField) -> int:
-    """Return the number that a text represents."""
     if not NUMBER.fullmatch(text):
         raise CronRefused(f"the {field.name} '{text[:50]}' is invalid")
     return int(text)
@@ -155,7 +154,6 @@ DayRule = Callable[[Month], set[int]]
 
 
 def days_of_month(text: str) -> tuple[DayRule, ...]:
-    """Return the rules of a day-of-month field."""
     text = "*" if text == "?" else text
     return tuple(_day_of_month(part) for part in text.split(","))
 
@@ -199,7 +197,6 @@ def _nearest_weekday(day: int) -> DayRule:
 
 
 def days_of_week(text: str) -> tuple[DayRule, ...]:
-    """Return the rules of a day-of-week field."""
     text = "*" if text == "?" else replace_names(text, DAY_OF_WEEK)
     return tuple(_day_of_week(part) for part in text.split(","))
 

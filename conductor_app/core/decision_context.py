@@ -155,15 +155,12 @@ class DecisionContext:
         return self.require(DefinitionByName(name, version))
 
     def input(self) -> dict[str, Any]:
-        """Return the input of the run."""
         return self._run_payload("input")
 
     def output(self) -> dict[str, Any]:
-        """Return the output of the run."""
         return self._run_payload("output")
 
     def variables(self) -> dict[str, Any]:
-        """Return the variables of the run."""
         return self._run_payload("variables")
 
     def attempt_payload(self, task: Task, part: str) -> Any:

@@ -76,8 +76,6 @@ class Policy:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One node of a definition."""
-
     ref: str
     name: str
     type: str
@@ -151,7 +149,6 @@ class Definition:
     breakpoints: tuple[Mapping[str, Any], ...] = ()  # for the runs that start with it, see breakpoints.py
 
     def step(self, ref: str) -> Step | None:
-        """Return the step with this reference, or None."""
         return self.steps.get(ref)
 
 
@@ -454,7 +451,6 @@ class StepSpot:
 
 
 def bodies_of(step: Document) -> Iterator[Body]:
-    """Yield the bodies of a step."""
     return structure_of_step(step).bodies(step)
 
 

@@ -333,8 +333,6 @@ MAX_NAME_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class SetVariables(Effect):
-    """Replace the variables of the run."""
-
     variables: dict[str, Any]
 
     def apply(self, builder: SnapshotBuilder) -> None:
@@ -468,12 +466,10 @@ class PublishEvent(Effect):
 
 
 def task_key_of(effect: Effect) -> Key | None:
-    """Return the key of the task that an effect changes, or None."""
     return effect.task.key if isinstance(effect, CreateTask) else getattr(effect, "key", None)
 
 
 def apply_effects(run: Run, effects: Iterable[Effect]) -> Run:
-    """Return the snapshot after the effects."""
     builder = SnapshotBuilder(run)
     for effect in effects:
         effect.apply(builder)

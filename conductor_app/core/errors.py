@@ -5,8 +5,6 @@ The docstring of a class is its default message. A reason is quoted at each leve
 
 
 class RequestRefused(Exception):
-    """The request was refused."""
-
     def __init__(self, message: str = "", **facts: object) -> None:
         self.message = message or (self.__doc__ or "").strip()
         self.facts = facts

@@ -52,7 +52,6 @@ def event_name(sink: str, workflow: str, ref: str) -> str:
 
 
 def is_internal(sink: str) -> bool:
-    """Return True if the sink is this server."""
     return sink.partition(":")[0] == INTERNAL
 
 
@@ -261,7 +260,6 @@ def started_command(attempt_id: str) -> Command:
 
 
 def publishes_start(step: Step, run: Run) -> bool:
-    """Return True if the start of an attempt at this step is published."""
     return "onStart" in _published_states(step) or (run.definition.publishes_task_events and _is_published(step))
 
 
@@ -333,7 +331,6 @@ def _run_status_event(run: Run, status: str, event: str, ctx: DecisionContext, n
 
 
 def _run_summary(run: Run, status: str, event: str, ctx: DecisionContext, now: int) -> dict[str, Any]:
-    """Return the payload of a run status event."""
     is_over = status in RUN.final
     return {
         "event": event,
@@ -356,7 +353,6 @@ def _run_summary(run: Run, status: str, event: str, ctx: DecisionContext, now: i
 
 
 def _published_states_of(effect: Effect) -> Iterator[tuple[Key, str]]:
-    """Yield the states that an attempt reaches by an effect."""
     if isinstance(effect, OpenAttempt):
         yield effect.key, "onScheduled"
     elif isinstance(effect, TransitionAttempt) and effect.event in STATES:

@@ -103,7 +103,6 @@ def parse_assignees(assignments: Iterable[Any]) -> tuple[Assignee, ...]:
 
 
 def format_assignees(assignees: Iterable[Assignee]) -> list[dict[str, Any]]:
-    """Return assignments in the format of clients."""
     return [
         {"assignee": {"userType": each.user_type, "user": each.who}, "slaMinutes": each.minutes} for each in assignees
     ]

@@ -140,7 +140,6 @@ def _mask_step_inputs(document: Any, names: frozenset[str], seal: Callable[[str]
 
 
 def masked_paths(value: JsonValue) -> list[tuple[str | int, ...]]:
-    """Return the paths of the encrypted values."""
     found: list[tuple[str | int, ...]] = []
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
     while pending:

@@ -89,6 +89,5 @@ FAILURE_VIEWS = ("open", "new", "regressed", "resolved", "ignored", "all")
 
 
 def quote_search_value(text: str) -> str:
-    """Return a text as a value in the query of a search."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

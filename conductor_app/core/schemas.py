@@ -21,7 +21,6 @@ MAX_LENGTH = 4_000
 
 
 def schema_question(schema: Schema, value: JsonValue) -> SchemaCheck:
-    """Return the request to check a value."""
     return SchemaCheck(schema.text, json.dumps(value, default=str))
 
 
@@ -39,7 +38,6 @@ def schema_violation(schema: Schema | None, value: JsonValue, what: str, ctx: De
 
 
 def violation_sentence(found: Iterable[tuple[str, str]], schema: Schema, what: str) -> str:
-    """Return all violations as one sentence."""
     validation_errors = "; ".join(f"{what}{place}: {message}" for place, message in found)
     return f"{what} does not match the schema {schema.name or 'of its definition'}: {validation_errors}"[:MAX_LENGTH]
 
@@ -108,7 +106,6 @@ class _Visits:
 
 
 def _check_limit(count: int) -> int:
-    """Return the count if it is within the limit."""
     if count > MAX_VISITS:
         raise _Unbounded
     return count
@@ -227,7 +224,6 @@ def parse_form(fields: tuple[SchemaField, ...], texts: Mapping[str, str]) -> tup
 
 
 def _parse_field_value(each: SchemaField, text: str) -> Any:
-    """Return the value of a field's text."""
     try:
         match each.kind:
             case "number":
@@ -257,7 +253,6 @@ def _parse_field_value(each: SchemaField, text: str) -> Any:
 
 
 def format_value(value: JsonValue) -> str:
-    """Return a value as text for its field."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -291,7 +291,6 @@ class Run:
         return [self.tasks[key] for key in self.moved if key in self.tasks]
 
     def tasks_of_type(self, type: str) -> list[Task]:
-        """Return the open tasks of this type."""
         return [task for task in self.tasks.values() if task.is_open and task.step.type == type]
 
     def has_changes_for(self, task: Task, keys: Iterable[Key]) -> bool:
@@ -299,7 +298,6 @@ class Run:
         return self.is_whole or task.key in self.touched or any(key in self.touched for key in keys)
 
     def task_of_attempt(self, attempt_id: str) -> Task | None:
-        """Return the task whose newest attempt this is, or None."""
         return next((task for task in self.tasks.values() if task.attempt.id == attempt_id), None)
 
     def step(self, ref: str, source: Task | None = None) -> Step | None:
@@ -308,8 +306,6 @@ class Run:
 
 
 class TaskIndex:
-    """Index of the tasks of one snapshot."""
-
     def __init__(self, run: Run) -> None:
         self.run = run
         self._newest: dict[int, dict[tuple[str, tuple[int, ...]], Task]] = {}
@@ -334,7 +330,6 @@ class TaskIndex:
 
     @cached_property
     def by_loop(self) -> dict[Key, list[Task]]:
-        """Return the tasks directly inside each loop."""
         found: dict[Key, list[Task]] = {}
         for task in self.run.tasks.values():
             if task.step.loops:

@@ -32,7 +32,6 @@ class StateMachine:
             raise NotAllowedInState(f"A {self.name} that is {status} cannot {event.replace('_', ' ')}.") from None
 
     def allows(self, status: str, event: str) -> bool:
-        """Return True if the table has a transition for this event."""
         return (status, event) in self.moves
 
 

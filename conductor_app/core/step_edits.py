@@ -503,7 +503,6 @@ def find_step(document: Document, path: str) -> tuple[StepSequence, int]:
 
 
 def reference_of(step: JsonValue) -> str:
-    """Return the reference of a step, or ""."""
     ref = step.get("taskReferenceName") if isinstance(step, Mapping) else None
     return ref if isinstance(ref, str) else ""
 
@@ -536,7 +535,6 @@ def loop_condition(ref: str, times: int) -> str:
 
 
 def step_of(type: str, ref: str, **fields: Any) -> dict[str, Any]:
-    """Return the document of a step."""
     return {"name": ref, "taskReferenceName": ref, "type": type, **fields}
 
 

@@ -136,7 +136,6 @@ def _all_successors(step: Step, key: Key, task: Task | None, iterations: Mapping
 
 
 def _highest_iterations(run: Run) -> dict[str, int]:
-    """Return the highest iteration of each loop."""
     found: dict[str, int] = {}
     for key, task in run.tasks.items():
         for ref, iteration in zip(task.step.loops, key.iteration_path, strict=False):

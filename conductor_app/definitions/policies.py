@@ -41,7 +41,6 @@ def policy_context(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def policy_of(document: Mapping[str, Any]) -> Policy:
-    """Return the policy of a task definition."""
     return read_policy(
         {"type": DEFAULT_TYPE, "name": str(document.get("name") or ""), "taskDefinition": dict(document)}
     )

@@ -244,7 +244,6 @@ def newest_definitions():
 
 
 def workflows_using_task(name: str) -> list[WorkflowDefinition]:
-    """Return the workflows whose steps name this task."""
     # The text search narrows the rows. Only the steps decide: a name may occur elsewhere in a document.
     rows = visible(newest_definitions().filter(document__contains=name)).order_by("name")[: 4 * LIMIT]
     return [row for row in rows if any(spot.name == name for spot in walk(row.document.get("tasks")))][:LIMIT]

@@ -30,7 +30,6 @@ def load_definition(hash: str) -> Definition:
 
 
 def parse_document(document: dict[str, Any], hash: str = "") -> Definition:
-    """Return the definition of a resolved document."""
     limits = RunLimits(
         conf.max_workflow_depth,
         conf.max_tasks_per_workflow,
@@ -65,7 +64,6 @@ def save_definition(document: dict[str, Any], now: int) -> Definition:
 
 
 def parsed_definition(hash: str) -> Definition | None:
-    """Return the definition with this hash, or None if it is not stored."""
     try:
         return load_definition(hash)
     except ResolvedDefinition.DoesNotExist:

@@ -90,7 +90,6 @@ def _input_templates(document: JsonValue) -> dict[str, Any]:
 
 
 def validate_task(document: Document) -> list[ValidationError]:
-    """Return all validation errors of a task definition."""
     found = task_errors(document, owner_email_mandatory=conf.owner_email_mandatory)
     return [*found, *_name_errors(TaskDefinition, document)]
 
@@ -104,7 +103,6 @@ def _name_errors(kind: type[WorkflowDefinition] | type[TaskDefinition], document
 
 
 def lint_task(document: Document) -> list[LintFinding]:
-    """Return the lint findings of a task definition."""
     return sort_by_severity([*lint_task_definition(document), *schema_findings(document)])
 
 
@@ -155,7 +153,6 @@ def check_handler(document: dict[str, Any]) -> tuple[dict[str, Any], list[Valida
 
 
 def _place_in(script: WrittenScript, fault: SyntaxFault) -> SyntaxFault:
-    """Return the fault with its place in the script as it is written."""
     lines = script.written.count("\n") + 1
     if fault.line > lines:
         return fault._replace(line=lines, column=0)
@@ -265,6 +262,5 @@ def _example_shapes(documents: Iterable[Mapping[str, Any]]) -> dict[str, Payload
 
 
 def newest_run_ids(name: str) -> list[str]:
-    """Return the ids of the newest runs of a definition."""
     runs = visible(Run.objects.of_definition(name).order_by("-created_at"))
     return list(runs.values_list("pk", flat=True)[:SEARCHED_RUNS])

@@ -81,8 +81,6 @@ class HandlerResult:
 
 @dataclass(frozen=True, slots=True)
 class DeliveredEvent:
-    """One event with the results of its handlers."""
-
     delivery: EventDelivery
     results: Sequence[HandlerResult]
 

@@ -227,7 +227,6 @@ def group_of(attempt: Attempt) -> FailureGroup | None:
 
 
 def shared_group_of(attempt: Attempt) -> FailureGroup | None:
-    """Return the failure group of an attempt if the group has other failures."""
     group = group_of(attempt)
     return group if group is not None and group.count > 1 else None
 

@@ -121,7 +121,6 @@ def find_open_human_task(task_id: str) -> Attempt:
 
 
 def entry_response(task_id: str, with_template: bool) -> HttpResponse:
-    """Return a response with the HumanTaskEntry of an attempt."""
     attempt = find_human_task(task_id)
     found, input = load_entry(attempt)
     template = template_of(input) if with_template else None

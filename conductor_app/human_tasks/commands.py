@@ -47,7 +47,6 @@ from .waiting_queries import COMPLETION_RIGHTS, VIEW_RIGHTS, HumanTaskView, huma
 
 
 def can_view_human_task(actor: Actor, target: Target) -> bool:
-    """Return True if the actor may see this task."""
     return is_allowed(actor, (*VIEW_RIGHTS, *COMPLETION_RIGHTS), target)
 
 
@@ -390,8 +389,6 @@ def _write_assignment(
 
 
 def _move_end_command(attempt_id: str, end: int) -> Command:
-    """Return a command that moves the timeout of an attempt."""
-
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         task = decide.require_open_task(run, attempt_id)
         after = replace_values(task.attempt, ends_at=end)

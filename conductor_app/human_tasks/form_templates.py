@@ -92,13 +92,11 @@ def save_templates(
 
 
 def validate_template(document: Mapping[str, Any]) -> list[ValidationError]:
-    """Return all validation errors of a form template."""
     read, found = read_form_template(document)
     return [*found, *template_schema_errors(read)]
 
 
 def template_schema_errors(document: Mapping[str, Any]) -> list[ValidationError]:
-    """Return the errors in the JSON schema of a form template."""
     schema = document.get("jsonSchema")
     fault = schema_error(schema) if isinstance(schema, dict) else ""
     return [ValidationError("jsonSchema", f"is not a usable JSON schema: {fault}")] if fault else []

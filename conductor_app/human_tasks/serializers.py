@@ -194,7 +194,6 @@ def search_result_document(found: HumanTaskPage, results: list[dict[str, Any]], 
 
 
 def form_template_document(row: FormTemplate) -> dict[str, Any]:
-    """Return a HumanTaskTemplate."""
     people = {"createdBy": row.created_by, "updatedBy": row.updated_by if row.updated_at else ""}
     times = {"createTime": row.created_at, "updateTime": row.updated_at}
     facts = {name: value for name, value in {**people, **times}.items() if value}

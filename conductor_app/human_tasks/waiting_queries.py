@@ -177,8 +177,6 @@ def waiting_attempts() -> QuerySet[Attempt]:
 
 @dataclass(frozen=True, slots=True)
 class HumanTaskView:
-    """One open human task."""
-
     attempt: Attempt
     question: HumanQuestion
     assignment: CurrentAssignment
@@ -245,7 +243,6 @@ def _listed_view(attempt: Any, now: int) -> HumanTaskView:
 
 
 def human_task_view(attempt: Attempt, input: Mapping, saved: HumanTask | None, now: int) -> HumanTaskView:
-    """Return the view of one attempt at a HUMAN task."""
     question = parse_question(input)
     assignment = current_assignment(question, attempt.scheduled_at, now)
     if saved is None:
@@ -261,7 +258,6 @@ def human_task_view(attempt: Attempt, input: Mapping, saved: HumanTask | None, n
 
 
 def assignee_text(task_view: HumanTaskView) -> str:
-    """Return the assignee of a task as text."""
     to = task_view.assignment.assignee
     if task_view.claimed_by:
         return _("claimed by %(who)s") % {"who": task_view.claimed_by}

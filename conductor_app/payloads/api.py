@@ -116,7 +116,6 @@ def created_document(row: FileHandle, origin: str) -> dict[str, Any]:
 
 
 def file_document(row: FileHandle) -> dict[str, Any]:
-    """Return the metadata of a file."""
     document = {
         "fileHandleId": file_handle_id(row),
         "fileName": row.name,
@@ -157,7 +156,6 @@ METHOD_BY_OPERATION = {"READ": "GET", "WRITE": "PUT"}
 
 
 def open_tasks_of_run(run_id: str) -> list[Target]:
-    """Return the types of the open tasks of a run."""
     return targets_of_attempts(Attempt.objects.open().filter(run_id=run_id).order_by().distinct())
 
 

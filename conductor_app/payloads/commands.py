@@ -150,7 +150,6 @@ def reserve_upload(kind: str) -> str:
 
 
 def store_payload(kind: str, text: str) -> str:
-    """Store a payload and return its path."""
     path = reserve_path(kind)
     store_reserved(path, text.encode("utf-8", "surrogatepass"))
     return path

@@ -44,8 +44,6 @@ class PayloadsTooLarge(Exception):
 
 
 class PayloadPlacement:
-    """Placement of the payloads of one decision."""
-
     def __init__(
         self,
         task_bytes: int = 0,
@@ -193,7 +191,6 @@ def withdraw_payload(path: str, now: int) -> bool:
 
 
 def delete_row(path: str) -> None:
-    """Delete the row of a deleted payload."""
     for name in ("delete_uses_of_payload", "delete_payload"):
         execute(*PAYLOADS_SQL[name].bind(path=path))
 
@@ -207,7 +204,6 @@ def reserve(path: str, now: int, expires_at: int, uploader: str | None = None) -
 
 
 def is_reserved(path: str) -> bool:
-    """Return True if the path has a row."""
     return StoredPayload.objects.filter(pk=path).exists()
 
 

@@ -46,7 +46,6 @@ class RunQuerySet(models.QuerySet):
         return self.filter(name=name)
 
     def defer_payloads(self) -> Self:
-        """Omit the payloads."""
         return self.defer("input", "output", "variables")
 
 
@@ -255,7 +254,6 @@ class AttemptQuerySet(models.QuerySet):
         return self.filter(run__isnull=False)
 
     def defer_payloads(self) -> Self:
-        """Omit the payloads."""
         return self.defer("input", "output")
 
 

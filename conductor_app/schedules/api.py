@@ -240,7 +240,6 @@ class SchedulesByTag(ConductorView):
 
 
 def has_tag(row: Schedule, key: str, value: str | None) -> bool:
-    """Return True if the schedule has the tag."""
     return any(tag["key"] == key and value in (None, tag["value"]) for tag in row.tags)
 
 

@@ -50,7 +50,6 @@ def stored_document(schedule: Schedule) -> dict[str, Any]:
 
 
 def timetable_of(schedule: Schedule) -> Timetable:
-    """Return the timetable of a schedule."""
     return parse_timetable(schedule.document)
 
 
@@ -65,7 +64,6 @@ def set_next_from_now(schedule: Schedule, now: int) -> None:
 
 
 def set_next_slot(schedule: Schedule, slot: ScheduleSlot | None) -> None:
-    """Set the next slot of a schedule."""
     at = timetable_of(schedule).runs_at(slot, schedule.name) if slot else None
     schedule.next_run_at, schedule.next_slot_at = at, slot.at if slot else None
     schedule.next_entry = slot.entry if slot else 0
@@ -86,7 +84,6 @@ def new_execution(schedule: Schedule, table: Timetable, slot: ScheduleSlot, now:
 def execution_record(
     schedule: Schedule, id: str, slot_at: int, now: int, expression: str, zone_id: str
 ) -> ScheduleExecution:
-    """Return an unsaved execution record."""
     return ScheduleExecution(
         id=id,
         schedule_name=schedule.name,

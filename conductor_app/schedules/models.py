@@ -112,6 +112,5 @@ def open_runs_of(schedule: str) -> list[str]:
 
 
 def count_waiting_slots(schedule: str) -> int:
-    """Return the number of waiting slots of a schedule."""
     sql = "SELECT COUNT(*) FROM conductor_scheduleexecution WHERE state = 'POLLED' AND schedule_name = %s"
     return fetch(sql, [schedule])[0][0]

@@ -95,8 +95,6 @@ def missed_times(document: Mapping[str, Any], first: int, last: int, most: int) 
 
 @dataclass(frozen=True, slots=True)
 class PastSlot:
-    """One past slot with its run."""
-
     execution: ScheduleExecution
     run: Run | None
 

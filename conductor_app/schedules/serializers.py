@@ -164,7 +164,6 @@ def _parse_start_request(start_document: dict[str, Any]) -> dict[str, Any]:
 
 
 def wire_schedule(row: Schedule) -> dict[str, Any]:
-    """Return a schedule as a WorkflowSchedule."""
     times = {"createTime": row.created_at, "updatedTime": row.updated_at, "nextRunTime": row.next_run_at}
     words = {"pausedReason": row.paused_reason, "createdBy": row.created_by, "updatedBy": row.updated_by}
     facts = {name: value for name, value in {**times, **words}.items() if value}
@@ -186,7 +185,6 @@ EXECUTION = NamedTable(
 
 
 def wire_execution(row: ScheduleExecution) -> dict[str, Any]:
-    """Return a schedule execution as a WorkflowScheduleExecution."""
     facts = {"workflowId": row.run_id, "reason": row.reason, "stackTrace": row.trace}
     return {
         "executionId": row.id,

@@ -91,7 +91,6 @@ def can_execute(user, program):
 
 
 def has_capability(number):
-    """Return True if this process has the capability."""
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapEff:"))
     return bool(int(line.split()[1], 16) >> number & 1)
 
@@ -105,7 +104,6 @@ def read_frame():
 
 
 def write_frame(data):
-    """Send one frame."""
     sys.stdout.buffer.write(LENGTH.pack(len(data)) + data)
     sys.stdout.buffer.flush()
 

@@ -78,7 +78,6 @@ class Helper:
 
     @property
     def is_alive(self) -> bool:
-        """Return True if the process runs."""
         return self._process.poll() is None
 
     @property
@@ -91,7 +90,6 @@ class Helper:
 
     @property
     def pid(self) -> int:
-        """Return the process id."""
         return self._process.pid
 
     def await_ready(self) -> None:
@@ -153,7 +151,6 @@ class Helper:
 
 
 def _wait_until_ready(descriptor: int, event: int, deadline: float) -> None:
-    """Wait until the pipe is ready."""
     poller = select.poll()
     poller.register(descriptor, event)
     remaining = deadline - time.monotonic()
@@ -479,7 +476,6 @@ def probe_isolation(engine: str) -> Isolation:
 
 
 def input_names(inputs: JsonValue) -> list[str]:
-    """Return the names of the inputs if they are an object."""
     return [name for name in inputs if isinstance(name, str)] if isinstance(inputs, dict) else []
 
 

@@ -57,8 +57,6 @@ TIMEOUT_TEXT = "the exchange took longer than {:g} s"
 
 @dataclass(frozen=True)
 class Request:
-    """The request of an HTTP task."""
-
     method: str
     uri: str
     headers: CaseInsensitiveDict
@@ -419,7 +417,6 @@ def origin_of(uri: str) -> tuple[str, str | None, int]:
 
 
 def drop_headers(headers: Mapping[str, Any], names: Collection[str]) -> CaseInsensitiveDict:
-    """Return the headers without those with these names."""
     return CaseInsensitiveDict({name: value for name, value in headers.items() if str(name).lower() not in names})
 
 

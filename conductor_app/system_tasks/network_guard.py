@@ -243,7 +243,6 @@ def embedded_ipv4(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Addre
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Return True for a public unicast address."""
     if any(address in network for network in NOT_PUBLIC):
         return False
     if isinstance(address, IPv6Address):

@@ -76,7 +76,6 @@ def register_workers(
 
 @cache
 def workers() -> Mapping[str, BuiltInWorker]:
-    """Return the built-in workers by their type."""
     return {worker.type: worker for registration in _registrations.value for worker in registration.load()}
 
 

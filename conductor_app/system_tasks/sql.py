@@ -56,8 +56,6 @@ FAILURE = "The SQL statement failed:"
 
 @dataclass(frozen=True)
 class SqlLimits:
-    """Limits of a statement of a SQL task."""
-
     seconds: float = 30
     max_rows: int = 10_000
     max_bytes: int = 5 << 20

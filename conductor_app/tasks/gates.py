@@ -88,7 +88,6 @@ class Gate:
     usage: NamedStatement | None = None
 
     def lets_pass(self, facts: GateFacts) -> bool:
-        """Return True if the gate is open."""
         free = self.free_slots(facts)
         return free is None or free > 0
 

@@ -101,7 +101,6 @@ class ClaimedAttempt:
 
     @property
     def input(self) -> Any:
-        """Return the parsed input."""
         return loads_encrypted(self.input_text)
 
     @input.setter
@@ -110,7 +109,6 @@ class ClaimedAttempt:
 
     @property
     def output(self) -> Any:
-        """Return the parsed output."""
         return loads_encrypted(self.output_text)
 
     @output.setter

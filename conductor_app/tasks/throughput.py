@@ -64,7 +64,6 @@ _buffer = process_state.slot(CountBuffer)
 
 
 def record_claims(taken: Iterable[ClaimedAttempt | Attempt]) -> None:
-    """Count claimed attempts."""
     now = clock.now()
     for attempt in taken:
         _buffer.value.add(MinuteCount.QUEUE, attempt.queue, now, started=1)

@@ -81,8 +81,6 @@ MAX_ROWS = 300
 
 @dataclass(frozen=True, slots=True)
 class PlannedTaskRow:
-    """One task of the plan."""
-
     key: str
     type: str
     pill: SafeString
@@ -93,8 +91,6 @@ class PlannedTaskRow:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRunPart:
-    """One run of the plan and its tasks."""
-
     run: PlannedRun
     status: SafeString
     then: SafeString
@@ -411,7 +407,6 @@ def _input_editors(do: str, run: Run, attempt: Attempt | None, form_data: Mappin
 
 
 def _edited_document(form_data: Mapping[str, str], name: str, old: JsonValue) -> dict[str, Any] | None:
-    """Return the edited document, or None if it is unchanged."""
     text = form_data.get(name, "").strip()
     if not text:
         return None

@@ -286,7 +286,6 @@ def skipped_task(
     output: dict[str, Any] | None = None,
     **facts: Any,
 ) -> CreateTask:
-    """Return the effect that creates a task as SKIPPED."""
     payloads: dict[str, Any] = {"input": input or {}, "output": output or {}}
     task = new_task(step, key, run, now, status=COMPLETED, started_at=now, ended_at=now, **payloads, **facts)
     effect = CreateTask(fast_replace(task, status=SKIPPED))

@@ -350,7 +350,6 @@ def _enclosing_items(run: Run, task: Task) -> tuple[int, ...]:
 
 
 def creation_order(task: Task) -> int:
-    """Return the position of a task in the order of creation."""
     return task.seq
 
 
@@ -460,7 +459,6 @@ def _tasks_by_loop(run: Run) -> TasksByLoop:
 
 
 def _tasks_after_iteration(inside: TasksByLoop, loop: Task, iteration: int) -> list[Key]:
-    """Return the tasks in later iterations of a loop."""
     if not step_type_of(loop.step.type).iterations_are_sequential(loop):
         return []
     depth = len(loop.key.iteration_path)

@@ -97,7 +97,6 @@ def _describe_position(spot: StepSpot, refs_by_path: Mapping[str, str]) -> str:
 
 
 def _enclosing_reference(spot: StepSpot, refs_by_path: Mapping[str, str]) -> str:
-    """Return the reference of the enclosing step."""
     path = spot.path
     while path:
         path = path.rpartition(".")[0]

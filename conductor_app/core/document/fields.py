@@ -37,7 +37,6 @@ class DocumentPosition:
         self.refused: set[str] = like.refused if like else set()
 
     def at(self, step: str) -> "DocumentPosition":
-        """Return the position of a member or an element."""
         dot = "." if self.path and not step.startswith("[") else ""
         return DocumentPosition(f"{self.path}{dot}{step}", depth=self.depth, like=self)
 
@@ -482,7 +481,6 @@ def coerce_step(document: JsonValue) -> tuple[Any, list[ValidationError]]:
 
 
 def normalize_step(document: JsonValue) -> dict[str, Any]:
-    """Return a normalized step with its nested steps."""
     return _normalize(read_step, document, None)
 
 

@@ -286,7 +286,6 @@ def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True) -> Policy:
 
 
 def _read_stripped_text(document: Mapping[str, Any], name: str) -> str:
-    """Return a stripped text member, or ""."""
     value = document.get(name)
     return value.strip() if isinstance(value, str) else ""
 

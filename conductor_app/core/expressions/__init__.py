@@ -52,7 +52,6 @@ EVALUATORS: dict[str, ValueParam | ScriptLanguage] = {
 
 
 def evaluator(name: str) -> ValueParam | ScriptLanguage | None:
-    """Return the language of that name."""
     return EVALUATORS.get(name)
 
 

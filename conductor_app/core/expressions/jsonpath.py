@@ -170,7 +170,6 @@ class ConditionParser:
         return self._read_joined("||", self._read_conjunction, AnyCondition)
 
     def operand(self) -> Literal | Operand:
-        """Read a path or a literal."""
         return self._path("$") if self._cursor.skip_blanks().is_at("@", "$") else Literal(read_literal(self._cursor))
 
     def argument(self) -> Literal | Operand:

@@ -18,7 +18,6 @@ def is_number(value: Any) -> bool:
 
 
 def number_in(text: str) -> int | float | None:
-    """Return the number that the text represents, or None."""
     if len(text) > _MAX_NUMERAL_LENGTH or not _NUMERAL.fullmatch(text):
         return None
     return int(text) if text.lstrip("+-").isdigit() else float(text)
@@ -141,7 +140,6 @@ class Literal:
     written: Any
 
     def value(self, item: Any, reading: Reading) -> Any:
-        """Return the literal."""
         return self.written
 
 
@@ -200,8 +198,6 @@ class PatternMatch:
 
 @dataclass(frozen=True)
 class AllConditions:
-    """All of these hold."""
-
     parts: tuple[Any, ...]
 
     def holds(self, item: Any, reading: Reading) -> bool:
@@ -210,8 +206,6 @@ class AllConditions:
 
 @dataclass(frozen=True)
 class AnyCondition:
-    """One of these holds."""
-
     parts: tuple[Any, ...]
 
     def holds(self, item: Any, reading: Reading) -> bool:
@@ -220,8 +214,6 @@ class AnyCondition:
 
 @dataclass(frozen=True)
 class Negation:
-    """The opposite."""
-
     part: Any
 
     def holds(self, item: Any, reading: Reading) -> bool:
@@ -296,7 +288,6 @@ def concat(value: Any, arguments: list[Any]) -> str:
 
 
 def append(value: Any, arguments: list[Any]) -> Any:
-    """Return the list with the arguments appended."""
     return value + [argument for argument in arguments if argument is not ABSENT] if isinstance(value, list) else value
 
 
@@ -338,7 +329,6 @@ _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
 
 
 def read_literal(cursor: Cursor) -> Any:
-    """Read the value at the cursor."""
     cursor.skip_blanks()
     if cursor.is_at("'", '"'):
         return cursor.string()

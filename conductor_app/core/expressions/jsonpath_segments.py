@@ -115,7 +115,6 @@ class Cursor:
         return self.text.startswith(marks, self.at)
 
     def skip_blanks(self) -> "Cursor":
-        """Skip white space."""
         self.match(_BLANKS)
         return self
 
@@ -205,7 +204,6 @@ class Property:
         return [found[name] for found in maps for name in self.names if name in found]
 
     def is_in(self, value: Any, reading: Reading) -> bool:
-        """Return True if a descent stops at this value."""
         return isinstance(value, dict) and (not self.is_definite or all(name in value for name in self.names))
 
 
@@ -234,7 +232,6 @@ class Index:
         return [found[n] for found in lists for n in self.positions if -len(found) <= n < len(found)]
 
     def is_in(self, value: Any, reading: Reading) -> bool:
-        """Return True if a descent stops at this value."""
         return isinstance(value, list)
 
 
@@ -257,7 +254,6 @@ class Slice:
         return found
 
     def is_in(self, value: Any, reading: Reading) -> bool:
-        """Return True if a descent stops at this value."""
         return isinstance(value, list)
 
     def _positions(self, length: int) -> range:
@@ -283,7 +279,6 @@ class Wildcard:
         return found
 
     def is_in(self, value: Any, reading: Reading) -> bool:
-        """Return True if a descent stops at this value."""
         return True
 
 
@@ -306,7 +301,6 @@ class Filter:
         return [candidate for candidate in candidates if self.condition.holds(candidate, reading)]
 
     def is_in(self, value: Any, reading: Reading) -> bool:
-        """Return True if a descent stops at this value."""
         return self.condition.holds(value, reading)
 
 

@@ -44,7 +44,6 @@ class MatchTimeBudget:
 
     @property
     def seconds(self) -> float:
-        """Return the seconds that remain."""
         return self._own if self._shared is None else min(self._own, self._shared.seconds)
 
     def spend(self, seconds: float) -> None:
@@ -77,7 +76,6 @@ class LinearPattern:
         self._compiled = re2.compile(source, _QUIET)
 
     def matches(self, text: str, budget: MatchTimeBudget) -> bool:
-        """Return True if the complete text matches."""
         return self._compiled.fullmatch(_encodable(text)) is not None
 
 
@@ -122,7 +120,6 @@ def compile_pattern(source: str, flags: str = "") -> LinearPattern | Backtrackin
 
 
 def full_match(source: str, text: str, flags: str = "") -> bool:
-    """Return True if the complete text matches the pattern."""
     return compile_pattern(source, flags).matches(text, MatchTimeBudget())
 
 

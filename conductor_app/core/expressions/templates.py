@@ -83,7 +83,6 @@ class SecretReference(Reference):
 
     @property
     def name(self) -> str:
-        """Return the name of the secret, or ""."""
         return _name_of(self.path.segments[0]) if self.path.segments else ""
 
     def read(self, secret: Any) -> Any:
@@ -148,13 +147,11 @@ class Expression:
         return isinstance(self.reference, SecretReference)
 
     def value(self, scope: Scope) -> Any:
-        """Return the value with its type."""
         if self.reference:
             return self.reference.value(scope, self.source)
         return self.reference_in(scope).value(scope, self.source)
 
     def text(self, scope: Scope) -> str:
-        """Return the value as text."""
         reference = self.reference_in(scope)
         return reference.text_of(reference.value(scope, self.source))
 
@@ -446,7 +443,6 @@ _OPENING = re.compile(r"(?<!\$)\$\{")
 
 
 def parse_template(text: str) -> Template:
-    """Return the parsed template."""
     return _cached_template(text) if len(text) <= MAX_CACHED_TEMPLATE else _parse_template(text)
 
 

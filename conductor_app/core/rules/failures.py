@@ -213,7 +213,6 @@ def _expired_timer(task: Task, now: int) -> Timer | None:
 
 
 def ends_run(run: Run, task: Task, timer: Timer) -> bool:
-    """Return True if this timer ends the run together with the task."""
     return _ends_task(task, timer) and not has_failure_handler(run, task)
 
 

@@ -65,7 +65,6 @@ def forked_references(task: Task) -> tuple[str, ...]:
 
 
 def register(step_type: StepType) -> None:
-    """Register a step type under its name."""
     STEP_TYPES[step_type.type] = step_type
     STEP_STRUCTURES[step_type.type] = step_type
 

@@ -273,7 +273,6 @@ def _call_message(call: Mapping[str, Any]) -> Message:
 
 
 def _tool_message(call: Mapping[str, Any], output: JsonValue) -> Message:
-    """Return the message with the result of a tool."""
     return {"role": "tool", "message": "", "toolCalls": [{**call, "output": output}]}
 
 

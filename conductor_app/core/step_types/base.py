@@ -92,7 +92,6 @@ class StepType(StepStructure):
         raise NotImplementedError
 
     def run_ending(self, task: Task) -> RunEnding | None:
-        """Return how the task ends its run, or None."""
         return None
 
     def forked_references(self, task: Task) -> tuple[str, ...]:
@@ -401,7 +400,6 @@ class BuiltIn(StepType):
 
 
 def outcome_of(task: Task, ctx: DecisionContext) -> TaskOutcome:
-    """Return the outcome of a task in the snapshot."""
     return TaskOutcome(
         task.key,
         task.seq,

@@ -139,7 +139,6 @@ def is_choice(step: Step) -> bool:
 
 
 def case_of_head(step: Step, head: str) -> str:
-    """Return the name of the case that begins with this step."""
     names = (name for name, first in step.bodies.items() if first == head and name != DEFAULT_CASE)
     return next((name[len("decisionCases[") : -1] for name in names), "default")
 

@@ -106,7 +106,6 @@ def _shares_tasks(join: Task, run: Run) -> bool:
 
 
 def is_joined(task: Task, join: Task) -> bool:
-    """Return True if the join waits for this task."""
     if task.key.iteration_path != join.key.iteration_path:
         return False
     return task.joined_by == join.key.ref or join.key.ref in task.step.joined_by
@@ -178,7 +177,6 @@ class ExclusiveJoin(StepType):
 
 
 def _find_deciding_task(task: Task, ctx: DecisionContext) -> Task | None:
-    """Return the ended task that decides, or None."""
     defaults = task.step.document.get("defaultExclusiveJoinTask") or []
     if not ctx.run.has_changes_for(task, (Key(ref, task.key.iteration_path) for ref in (*task.step.joins, *defaults))):
         return None
@@ -525,7 +523,6 @@ def _add_policies(documents: list[dict[str, Any]], ctx: DecisionContext) -> list
 
 
 def _layout_branch_steps(document: dict[str, Any], fork: Step) -> dict[str, Step]:
-    """Return the steps of one branch."""
     try:
         return layout_steps([document], loops=fork.loops, is_authored=False)
     except ValidationFailed as invalid:

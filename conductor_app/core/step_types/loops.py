@@ -428,7 +428,6 @@ def _max_parallel_items(step: Step, inputs: dict[str, Any]) -> int:
 
 
 def _continues_on_item_failure(step: Step, inputs: dict[str, Any]) -> bool:
-    """Return True if the step continues after the failure of an item."""
     value = inputs.get("onItemFailure") or FAIL
     if value not in (CONTINUE, FAIL):
         raise StepRefused(f"onItemFailure of {step.ref} must be {FAIL} or {CONTINUE}, not {quote_value(value)}.")
@@ -436,7 +435,6 @@ def _continues_on_item_failure(step: Step, inputs: dict[str, Any]) -> bool:
 
 
 def _copy_state(task: Task) -> ForEachState:
-    """Return a copy of the state of a FOR_EACH."""
     return cast(ForEachState, dict(task.step_state))
 
 
@@ -499,12 +497,10 @@ def outcomes_of_iteration(task: Task, ctx: DecisionContext) -> list[TaskOutcome]
 
 
 def first_failure(outcomes: list[TaskOutcome]) -> TaskOutcome | None:
-    """Return the first outcome that is not successful, or None."""
     return next((outcome for outcome in outcomes if outcome.status not in GOOD_ENDS), None)
 
 
 def outputs_by_ref(outcomes: list[TaskOutcome]) -> dict[str, object]:
-    """Return the outputs by reference."""
     return {outcome.key.ref: outcome.output for outcome in outcomes}
 
 

@@ -145,7 +145,6 @@ def _displayed_param(param: Mapping[str, Any], definition: Definition) -> dict[s
 
 
 def json_type(value: JsonValue) -> str:
-    """Return the JSON type of a value with its article."""
     if isinstance(value, bool):
         return "a boolean"
     return "a string" if isinstance(value, str) else "an array" if isinstance(value, list) else "a number"
@@ -270,7 +269,6 @@ def definition_of(
 
 
 def _validate_child_input(definition: Definition, given: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
-    """Return the input of the child."""
     if reason := schema_violation(definition.input_schema, given, "input", ctx):
         raise StepRefused(f"{definition.name} cannot be started: {reason}")
     return given

@@ -263,7 +263,6 @@ MINIMUMS = {
 
 
 def task_errors(document: JsonValue, *, owner_email_mandatory: bool = False) -> list[ValidationError]:
-    """Return all validation errors of a task definition."""
     place = DocumentPosition()
     read = normalize_task(document, place)
     if not isinstance(document, dict):

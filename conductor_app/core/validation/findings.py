@@ -185,7 +185,6 @@ def _loop_shape(step: Mapping[str, Any]) -> PayloadShape:
 
 
 def _task_output_shape(definition: Mapping[str, Any] | None) -> PayloadShape:
-    """Return the shape that a task definition declares for its output."""
     schema = (definition or {}).get("outputSchema")
     found = schema_shape(schema.get("data"), "its output schema") if isinstance(schema, Mapping) else ANYTHING
     keys = (definition or {}).get("outputKeys")

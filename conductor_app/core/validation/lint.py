@@ -101,7 +101,6 @@ def _inline_findings(found: Iterable[StepSpot], known: LintContext) -> Iterator[
 
 
 def _lint_control_flow(found: list[StepSpot]) -> Iterator[LintFinding]:
-    """Yield the findings on control flow."""
     by_ref: dict[str, StepSpot] = {}
     for spot in found:
         if spot.follows is not None and _never_continues(spot.follows):

@@ -216,7 +216,6 @@ def lint_unknown_fields(document: Mapping[str, Any], found: list[StepSpot]) -> I
 
 
 def lint_task_definition(document: Mapping[str, Any]) -> Iterator[LintFinding]:
-    """Yield the findings on the fields of a task definition."""
     yield from lint_document(document, TASK_DEFINITION)
     for name, least in MIN_LIMITS.items():
         value = document.get(name)
@@ -249,7 +248,6 @@ def _unknown_fields(document: Mapping[str, Any], table: FieldTable, path: str = 
 
 
 def _unknown_field_finding(name: str, path: str, table: FieldTable) -> LintFinding:
-    """Return the finding on a field that nothing reads."""
     near = closest_name(name, [spec.name for spec in table])
     message = f"Nothing reads the field `{name}`.{did_you_mean(near)}"
     return LintFinding(WARNING if near else HINT, UNKNOWN_FIELD, path, message, name, near)

@@ -101,17 +101,14 @@ DRIFTS = NamedTable("DefinitionDrifts", FieldSpec("definitions", ListOf(ObjectOf
 
 
 def workflow_definition_document(row: WorkflowDefinition) -> dict[str, Any]:
-    """Return a workflow definition as a WorkflowDef."""
     return {**normalize_workflow(row.document), "name": row.name, "version": row.version, **_audit_fields(row)}
 
 
 def task_definition_document(row: TaskDefinition) -> dict[str, Any]:
-    """Return a task definition as a TaskDef."""
     return {**normalize_task(row.document), "name": row.name, **_audit_fields(row)}
 
 
 def schema_document(row: SchemaDefinition) -> dict[str, Any]:
-    """Return a schema as a SchemaDef."""
     return {**row.document, "name": row.name, "version": row.version, **_audit_fields(row)}
 
 
@@ -128,7 +125,6 @@ def _audit_fields(row: WorkflowDefinition | TaskDefinition | SchemaDefinition) -
 
 
 def definition_summary(row: WorkflowDefinition) -> dict[str, Any]:
-    """Return a workflow definition as a WorkflowDefSummary."""
     times = {"createTime": row.created_at, "updateTime": row.updated_at}
     return {"name": row.name, "version": row.version} | {name: at for name, at in times.items() if at}
 
@@ -184,7 +180,6 @@ def parse_script(document: dict[str, Any], path: str) -> SimulationScript:
 
 
 def parse_mock(fields: dict[str, Any]) -> TaskMock:
-    """Return the mock result of one attempt."""
     return TaskMock(
         MOCK_OUTCOME_BY_STATUS[fields["status"]],
         fields["output"],

@@ -281,8 +281,6 @@ class DiagramFrame:
 
 @dataclass(slots=True)
 class Diagram:
-    """A complete diagram."""
-
     width: int
     height: int
     nodes: list[DiagramNode]

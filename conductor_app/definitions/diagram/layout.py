@@ -155,8 +155,6 @@ def layout_sequence(steps: JsonValue, path: str, canvas: Canvas, depth: int = 0,
 
 
 class StepBox:
-    """Box of a single step."""
-
     left = right = BOX_WIDTH // 2
     height = BOX_HEIGHT
 

@@ -274,7 +274,6 @@ def _belongs_to(path: str, step_path: str) -> bool:
 
 
 def complete_workflow(document: Mapping[str, Any], known: LintContext) -> dict[str, Any]:
-    """Return all completions for a workflow definition."""
     found = {spot.ref: spot for spot in walk(document.get("tasks")) if spot.ref}
     variables = document.get("variables")
     return {
@@ -301,7 +300,6 @@ def complete_task() -> dict[str, Any]:
 
 
 def complete_handler() -> dict[str, Any]:
-    """Return all completions for an event handler."""
     names = usable(WorkflowDefinition.objects.order_by("name")).values_list("name", flat=True).distinct()
     choices = {**CHOICES, "name": list(names[:MAX_NAMES])}
     return {**complete_task(), "fields": {"workflow": _field_names("eventHandler")}, "choices": choices}

@@ -189,7 +189,6 @@ class DefinitionAdmin(GrantedRowsAdmin):
         return row
 
     def copy_document(self, row: Any) -> dict[str, Any]:
-        """Return a copy of the document for a new definition."""
         return {**row.document, "name": f"{row.name}_copy"}
 
     def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
@@ -203,7 +202,6 @@ class DefinitionAdmin(GrantedRowsAdmin):
         return self.render_page(request, self.page_template, str(row), **extra_context)
 
     def get_extra_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """Return additional context of the page."""
         return {}
 
     def raw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -472,7 +470,6 @@ class DefinitionAdmin(GrantedRowsAdmin):
 
 
 def _is_local_path(address: str) -> bool:
-    """Return True if the address is a path on this server."""
     return address.startswith("/") and url_has_allowed_host_and_scheme(address, allowed_hosts=None)
 
 

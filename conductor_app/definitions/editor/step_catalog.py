@@ -320,7 +320,6 @@ STATIC_OPTIONS = {
 
 
 def members_of(type: str) -> tuple[StepMember, ...]:
-    """Return the members that only this type has."""
     return BY_TYPE[type].members if type in BY_TYPE else OTHER_MEMBERS.get(type, ())
 
 

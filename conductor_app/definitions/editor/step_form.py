@@ -83,7 +83,6 @@ class MemberForm:
         return RenderedField(schema_field, text, self.errors.get(name, []), [])
 
     def member_field(self, member: StepMember, **options: Any) -> RenderedField:
-        """Return the field of a member."""
         limits = {"list": member.options} if member.options else {}
         kind = {TYPED: TEXT, LONG_TYPED: LONG, NAMES: TEXT}.get(member.kind, member.kind)
         value = _format_member(_find(self.holder, self.keys(member)), member.kind)
@@ -96,7 +95,6 @@ class MemberForm:
         )
 
     def keys(self, member: StepMember) -> tuple[str, ...]:
-        """Return the keys of a member in the object."""
         return member.keys
 
     def read_member(self, document: dict[str, Any], member: StepMember) -> dict[str, Any]:

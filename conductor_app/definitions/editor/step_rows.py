@@ -68,7 +68,6 @@ def rows_of_handlers(step: Mapping[str, Any]) -> list[HandlerRow]:
 
 
 def submitted_handlers(submitted: Mapping[str, str]) -> list[HandlerRow]:
-    """Return the rows of a submitted form."""
     rows = []
     for number in range(MAX_HANDLERS + 1):
         key = f"{HANDLER_PREFIX}.{number}"
@@ -152,7 +151,6 @@ def rows_of_assignees(inputs: Mapping[str, Any]) -> list[AssigneeRow]:
 
 
 def submitted_assignees(submitted: Mapping[str, str]) -> list[AssigneeRow]:
-    """Return the rows of a submitted form."""
     rows = []
     for number in range(MAX_ASSIGNEES + 1):
         key = f"{ASSIGNEE_PREFIX}.{number}"

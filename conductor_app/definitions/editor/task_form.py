@@ -79,7 +79,6 @@ class TaskForm(forms.Form):
         return unchanged | {name: value for name, value in values.items() if CHOICE_DEFAULTS.get(name) != value}
 
     def field_groups(self) -> list[tuple[str, list[Any]]]:
-        """Return the fields in the groups of the page."""
         names = list(self.fields)
         cut = [names.index(name) for name in ("retryCount", "pollTimeoutSeconds", "concurrentExecLimit")]
         heads = (_("General"), _("Retries"), _("Time limits"), _("Limits"))

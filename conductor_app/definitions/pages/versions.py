@@ -117,8 +117,6 @@ def _cell_context(cell: StepCell, head: dict[str, Any]) -> dict[str, Any]:
 
 
 class VersionPages(DefinitionAdmin):
-    """Pages about versions."""
-
     def version_urls(self) -> list[URLPattern]:
         name, site = self.opts.model_name, self.admin_site
         return [

@@ -343,7 +343,6 @@ def submitted_form(form: SimulationForm, submitted: Mapping[str, str]) -> Simula
 
 
 def form_from_case(form: SimulationForm, input: Any, outcomes: Mapping[str, Any]) -> SimulationForm:
-    """Return the form with the values of a test case."""
     form.input.show(input)
     for choice in form.steps:
         if choice.ref in outcomes:

@@ -87,7 +87,6 @@ def _invalid_document(invalid: InvalidDocument) -> Document:
 
 
 def applied_document(applied: AppliedItem) -> Document:
-    """Return the result of one item."""
     found = item_document(applied.item) | ({"version": applied.version} if applied.version else {})
     return found | ({"error": applied.error} if applied.error else {})
 

@@ -54,8 +54,6 @@ class PlanContext:
 
 @dataclass(frozen=True, slots=True)
 class PlannedObject:
-    """A parsed object of a plan."""
-
     name: str
     document: Document
     version: int | None = None
@@ -118,7 +116,6 @@ class DefinitionKind:
         return None if is_allowed(actor, [right], target) else missing_permission_error(actor, [right], target)
 
     def other_versions(self, name: str) -> Iterator[Document]:
-        """Yield the documents of all versions with this name here."""
         return iter(())
 
     def comparable(self, document: Document) -> Document:
@@ -126,7 +123,6 @@ class DefinitionKind:
         return without_fields(document, AUDIT_FIELDS)
 
     def changes(self, current: Document, wanted: Document) -> list[str]:
-        """Return the differences as sentences."""
         return [describe_difference(each.path, each.before, each.after) for each in find_differences(current, wanted)]
 
     def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
@@ -176,7 +172,6 @@ class SummarizedKind(DefinitionKind):
         return without_fields(self.normalize(document), AUDIT_FIELDS | {"tags"})
 
     def normalize(self, document: Document) -> Document:
-        """Return a document with all fields that have defaults."""
         raise NotImplementedError
 
     def changes(self, current: Document, wanted: Document) -> list[str]:

@@ -302,7 +302,6 @@ def webhook_document(row: Webhook) -> Document:
 
 
 def add_tags(handlers: Iterable[EventHandler]) -> list[Document]:
-    """Return EventHandlers with the tags of each."""
     rows = list(handlers)
     tags = tags_by_name(EVENT_HANDLER, [row.name for row in rows])
     return [event_handler_document(row, tags.get(row.name, ())) for row in rows]

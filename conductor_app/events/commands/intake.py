@@ -110,7 +110,6 @@ def _bounded_message_id(message_id: str) -> str:
 
 
 def handlers_for(event: str) -> QuerySet[EventHandler]:
-    """Return the active handlers of an event."""
     return EventHandler.objects.filter(event=event, is_active=True).order_by("name")
 
 

@@ -327,7 +327,6 @@ def verify_webhook(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
 
 
 def _verify_headers(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """Verify headers with secret values."""
     matches = [
         _constant_time_equal(value, webhook.headers.get(name.lower(), "")) for name, value in expected.headers.items()
     ]
@@ -335,7 +334,6 @@ def _verify_headers(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
 
 
 def _verify_basic_auth(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """Verify HTTP basic authentication."""
     pair = f"{expected.document.get('secretKey') or ''}:{expected.secret}"
     required = f"Basic {base64.b64encode(pair.encode()).decode()}"
     return _require(_constant_time_equal(required, webhook.headers.get("authorization", "")))

@@ -204,7 +204,6 @@ class EventPage(ObjectPage):
         return [payload_view, *super().urls(site)]
 
     def payload_view(self, request: HttpRequest, event_id: int) -> HttpResponse:
-        """Download the payload as JSON."""
         self._require_access(request)
         row = get_or_404(find_event, event_id)
         return json_file_response(row.payload, f"event-{row.pk}")
@@ -290,7 +289,6 @@ class SourcesPage(Page):
 
 
 def source_state(source: EventSource) -> SafeString:
-    """Return the state of a source."""
     if source.is_heard_here:
         return render_pill("succeeded", _("Direct (API)"))
     if source.setting:
@@ -303,7 +301,6 @@ def source_state(source: EventSource) -> SafeString:
 
 
 def source_label(name: str) -> str:
-    """Return the label of an event's source."""
     return str(SOURCE_LABELS.get(name, name)) or "–"
 
 
@@ -321,7 +318,6 @@ def observed_values_text(row: HandlerEvaluation) -> str:
 
 
 def short_json(value: JsonValue) -> str:
-    """Return a value as shortened JSON."""
     text = dumps(value) or "null"
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
@@ -345,8 +341,6 @@ def action_result(action: EventAction) -> SafeString:
 
 @dataclass(frozen=True, slots=True)
 class HandlerOutcome:
-    """View of the result of one handler."""
-
     handler: str
     verdict: SafeString
     observed_values: str
@@ -356,7 +350,6 @@ class HandlerOutcome:
 
 
 def handler_outcomes(delivered: DeliveredEvent) -> list[HandlerOutcome]:
-    """Return the result of each handler."""
     return [
         HandlerOutcome(
             each.verdict.handler,
@@ -436,8 +429,6 @@ def address_without(query: QueryDict, *names: str, **other: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HandlerPreviewView:
-    """View of the preview of one handler."""
-
     handler: str
     verdict: SafeString
     matches: bool
@@ -458,7 +449,6 @@ class TriedEvent:
 
 
 def preview_view(preview: HandlerPreview) -> HandlerPreviewView:
-    """Return the view of a preview."""
     verdict = preview.verdict
     group, word = VERDICT_LABELS[verdict.outcome]
     return HandlerPreviewView(

@@ -131,7 +131,6 @@ def consume_events(stopping: Event, check_seconds: float = CHECK_SECONDS) -> Non
 
 
 def process_name() -> str:
-    """Return the name of this process."""
     return f"{socket.gethostname()[:100]}:{os.getpid()}"
 
 
@@ -169,5 +168,4 @@ def _report_listeners(listeners: dict[str, QueueListener], gone: Collection[str]
 
 
 def has_configured_system() -> bool:
-    """Return True if any external event system is configured."""
     return any(provider.is_configured for name, provider in PROVIDERS.items() if name != INTERNAL)

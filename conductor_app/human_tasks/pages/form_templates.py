@@ -84,7 +84,6 @@ def designed_fields(inputs: Mapping[str, Any]) -> list[DesignedField]:
 
 
 def submitted_fields(submitted: Mapping[str, str]) -> list[DesignedField]:
-    """Return the rows of a submitted form."""
     return list(_read_fields(submitted))
 
 

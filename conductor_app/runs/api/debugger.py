@@ -156,7 +156,6 @@ def parse_expression(document: Document) -> str:
 
 
 def breakpoint_document(found: Breakpoint) -> Document:
-    """Return a breakpoint."""
     return {
         "id": found.id,
         "taskReferenceName": found.ref,
@@ -168,7 +167,6 @@ def breakpoint_document(found: Breakpoint) -> Document:
 
 
 def stop_document(stop: StopDetails) -> Document:
-    """Return a stop of a run."""
     document: Document = {
         "taskId": stop.attempt_id,
         "taskReferenceName": stop.task,

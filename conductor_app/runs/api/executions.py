@@ -205,7 +205,6 @@ def parse_wait(query: QueryParameters) -> WaitRequest:
 
 
 def parse_seconds(text: str) -> int:
-    """Return the seconds to wait."""
     return max(parse_integer(text.strip(), "waitForSeconds"), 0) or DEFAULT_SECONDS if text.strip() else DEFAULT_SECONDS
 
 

@@ -128,7 +128,6 @@ def sort_columns(language: SearchLanguage) -> dict[str, str]:
 
 
 def workflow_summary_document(run: RunLine) -> dict[str, Any]:
-    """Return a run as a WorkflowSummary."""
     summary = {
         "workflowType": run.name,
         "version": run.version,
@@ -161,7 +160,6 @@ def workflow_summary_document(run: RunLine) -> dict[str, Any]:
 
 
 def task_summary_document(attempt: AttemptLine) -> dict[str, Any]:
-    """Return an attempt as a TaskSummary."""
     is_newest = attempt.id == attempt.task_attempt_id
     kind = conductor_task_type(attempt.task_type, attempt.name)
     summary = {
@@ -191,7 +189,6 @@ def task_summary_document(attempt: AttemptLine) -> dict[str, Any]:
 
 
 def drop_empty(**fields: Any) -> dict[str, Any]:
-    """Return the fields that have a value."""
     return {name: value for name, value in fields.items() if value}
 
 

@@ -212,7 +212,6 @@ def check_priority(priority: int, position: DocumentPosition) -> None:
 
 
 def workflow_status_document(run: Run, *, with_output: bool, with_variables: bool) -> dict[str, Any]:
-    """Return a run as a WorkflowStatus."""
     status: dict[str, Any] = {"workflowId": run.id, "status": run.status}
     if run.correlation_id:
         status["correlationId"] = run.correlation_id

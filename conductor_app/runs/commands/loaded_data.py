@@ -108,7 +108,6 @@ class LoadedData(dict[DataRequest, Any]):
         return value
 
     def definition_by_name(self, request: DefinitionByName, now: int) -> Definition | None:
-        """Return the resolved definition for a name and version."""
         return resolved_definitions.resolve_by_name(request.name, request.version, now)
 
     def inline_definition(self, request: InlineDefinition, now: int) -> Definition | str:

@@ -71,7 +71,6 @@ _own = local()
 
 
 def register_handlers(handlers: Mapping[str, Handler]) -> None:
-    """Register the handler of each subject."""
     HANDLERS.value = {**HANDLERS.value, **handlers}
 
 

@@ -69,7 +69,6 @@ def retry(run_id: str, by: str, reason: str = "", resume_children: bool = False)
 
 
 def retry_command(run_id: str, resume_children: bool = False) -> Asked:
-    """Return the run to change and the command of a retry."""
     return (_deepest_failed_run(run_id) if resume_children else run_id), commands.Retry(resume_children)
 
 

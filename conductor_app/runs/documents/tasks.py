@@ -77,8 +77,6 @@ Steps = dict[str, StepDocument]
 
 
 class DefinitionDocuments:
-    """Documents of a resolved definition."""
-
     def __init__(self, document: Document) -> None:
         normalized = normalize_workflow({key: value for key, value in document.items() if key != ALLOWED_SECRETS})
         self.steps = steps_within(normalized["tasks"])
@@ -276,7 +274,6 @@ def plain_row(row: Row, run: RunFacts, step: StepDocument, now: int) -> dict[str
 
 
 def step_of(row: Row, run: RunFacts, branch_steps: dict[str, Steps]) -> StepDocument:
-    """Return the step of an attempt."""
     steps = (
         branch_steps[row.task_branch_head]
         if row.task_branch_head

@@ -188,7 +188,6 @@ RUN_ACTIONS: dict[str, RunAction] = {
 
 
 def run_actions() -> list[RunAction]:
-    """Return the actions on a run as a whole."""
     return [action for action in RUN_ACTIONS.values() if not action.needs_attempt]
 
 

@@ -196,7 +196,6 @@ class FilterChip:
 
 
 def active_filters(query: QueryDict) -> list[FilterChip]:
-    """Return the active filters."""
     found = [
         FilterChip(str(f.label), _chip_text(f, text), _address_without(query, f.name))
         for f in FILTER_FIELDS
@@ -256,7 +255,6 @@ def _describe_start(query: QueryDict) -> str:
 
 
 def filter_bar(query: QueryDict) -> Mapping[str, Any]:
-    """Return the context of the filter bar."""
     statuses = parse_statuses(query)
     return {
         "q": query.get("q", ""),

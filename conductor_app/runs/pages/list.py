@@ -163,7 +163,6 @@ def runs_with_coverage(request: HttpRequest) -> tuple[RunQuerySet, list[selectio
 
 
 def requested_sort(request: HttpRequest) -> SortColumn:
-    """Return the order that the address requests."""
     return SORT_COLUMNS.get(request.GET.get("sort", ""), SORT_COLUMNS[""])
 
 

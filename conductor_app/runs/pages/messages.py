@@ -76,12 +76,10 @@ MAX_AT_ONCE = 1_000
 
 
 def view_permission(message: Message) -> str:
-    """Return the permission to see the payload of a message."""
     return RECEIVER_PERMISSIONS[receiver_kind(message.subject) or RUN][0]
 
 
 def act_permission(message: Message) -> str:
-    """Return the permission to retry or discard a message."""
     return RECEIVER_PERMISSIONS[receiver_kind(message.subject) or RUN][1]
 
 

@@ -53,7 +53,6 @@ def request_body(request: StartRequest) -> dict[str, Any]:
 
 
 def curl_command(request: StartRequest, server: str) -> str:
-    """Return the call as a shell command."""
     text = json.dumps(request_body(request), indent=2, ensure_ascii=False)
     return f"curl -X POST {server}/api/workflow -H 'Content-Type: application/json' \\\n  -d {shlex.quote(text)}"
 
@@ -154,7 +153,6 @@ class StartInput(DocumentForm):
         return self.form.is_valid() and is_document
 
     def request(self) -> StartRequest:
-        """Return the request to the engine."""
         values = self.form.cleaned_data if self.form.is_bound else self.form.initial
         return StartRequest(
             name=self.row.name,

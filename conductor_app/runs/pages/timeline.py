@@ -102,15 +102,12 @@ class TimelineLine:
 
     @property
     def css(self) -> str:
-        """Return the classes of the row."""
         flags = {"chosen": self.is_chosen, "group": self.is_group, "child": self.is_child}
         return " ".join(name for name, flag in flags.items() if flag)
 
 
 @dataclass(frozen=True, slots=True)
 class LineBuilder:
-    """Builds the lines of one page."""
-
     view_model: RunViewModel
     scale: TimeScale
     page: int
@@ -326,7 +323,6 @@ ROWS_ON_PAGE = 300
 
 
 def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
-    """Return the context of the tab."""
     query = view_model.query
     tree = load_tree(view_model.run, requested_folding(view_model), view_model.now)
     whole = run_scale(view_model.lives)
@@ -368,7 +364,6 @@ def requested_folding(view_model: RunViewModel) -> Folding:
 
 
 def run_scale(lives: Sequence[RunLife]) -> TimeScale:
-    """Return the scale of the whole life of a run."""
     end = lives[-1].end
     begin = min(lives[0].begin, end - 1)
     times = tuple((life.begin, life.end) for life in lives)
@@ -402,6 +397,5 @@ def _gap_label(tree: LoadedTree, gap: Stretch, duration: str) -> str:
 
 
 def _first_failed_address(view_model: RunViewModel) -> str:
-    """Return the address that selects the first failed task."""
     failed: str = view_model.cause.task if view_model.run.failed_attempt_id else ""
     return view_model.query.address(task=failed, attempt=None, **{"from": None, "to": None}) if failed else ""

@@ -167,7 +167,6 @@ def window_context(window: Page[Any], query: RunPageQuery) -> dict[str, Any]:
 
 
 def opened_panel(view_model: RunViewModel) -> TaskPanel | None:
-    """Return the panel of the selected task."""
     if view_model.task is None:
         return None
     cause = view_model.cause

@@ -46,8 +46,6 @@ class UndeliveredFilter:
 
 
 class WaitingMessage(NamedTuple):
-    """An undelivered message to a run."""
-
     id: int
     to: str
     subject: str
@@ -66,7 +64,6 @@ def undelivered_page(rows: QuerySet[Message], after: str = "", before: str = "")
 
 
 def undelivered_messages(selection: UndeliveredFilter, rows: QuerySet[Message]) -> QuerySet[Message]:
-    """Return those of these undelivered messages that match the filter."""
     if selection.kind:
         rows = rows.filter(subject__in=[name for name, kind in RECEIVER_KINDS.items() if kind == selection.kind])
     if selection.receiver:

@@ -26,7 +26,6 @@ def retention_policies() -> list[RetentionPolicy]:
 
 
 def default_days() -> RetentionPolicy:
-    """Return the policy of the setting RETENTION_DAYS."""
     days = conf.retention_days
     return RetentionPolicy(definition="", days=days, failed_days=days, changed_at=0, by="RETENTION_DAYS")
 

@@ -67,8 +67,6 @@ class DocumentCondition(Expression):
 
 
 class SqliteDocumentSql:
-    """Document conditions in the SQL of SQLite."""
-
     find_function = "instr"
 
     def __init__(self, document: str, lookup: DocumentCondition) -> None:
@@ -133,8 +131,6 @@ class SqliteDocumentSql:
 
 
 class PostgresqlDocumentSql(SqliteDocumentSql):
-    """Document conditions in the SQL of PostgreSQL."""
-
     find_function = "strpos"
 
     def boolean_literal(self, value: bool) -> str:

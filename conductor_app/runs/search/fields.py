@@ -95,7 +95,6 @@ def column_expression(name: str, without_index: bool) -> Expression | F:
 
 
 def compare_column(left: Expression | F, operator: str, value: object) -> Expression:
-    """Return a comparison expression."""
     return COMPARED[operator](left, typed_number(value))
 
 
@@ -129,7 +128,6 @@ def to_like_pattern(pattern: str) -> str:
 
 
 def escape_like(text: str) -> str:
-    """Escape the special characters of LIKE."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
@@ -273,7 +271,6 @@ class RareTextField(SearchField):
         return self.rank if has_text else None
 
     def index_condition(self, clause: Clause) -> Q:
-        """Return the condition of the partial index."""
         return ~Q(**{self.column: ""})
 
     def comparison(self, clause: Clause, left: Expression | F) -> Q:
@@ -322,7 +319,6 @@ class ChoiceField(SearchField):
         return self.choices_condition(found, without_index) if found else MATCH_NONE
 
     def matching_choices(self, clause: Clause) -> list[str]:
-        """Return the choices that match the clause."""
         more = "*" if clause.operator == "STARTS_WITH" else ""
         return [word for word in self.choices if any(matches_word(word, value.text + more) for value in clause.values)]
 
@@ -413,8 +409,6 @@ MIN_VALUE, MAX_VALUE = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True)
 class IntegerField(SearchField):
-    """An integer column."""
-
     def value(self, value: QueryValue) -> int:
         """Parse an integer, limited to 64 bits.
 

@@ -38,22 +38,16 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Negation of a condition."""
-
     part: "Condition"
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """Conjunction of conditions."""
-
     parts: tuple["Condition", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Disjunction of conditions."""
-
     parts: tuple["Condition", ...]
 
 
@@ -254,7 +248,6 @@ class QueryParser:
         return self.skip_blanks() == len(self.text)
 
     def skip_blanks(self) -> int:
-        """Skip blanks and return the new position."""
         self.at = BLANKS.match(self.text, self.at).end()  # type: ignore[union-attr]
         return self.at
 
@@ -268,7 +261,6 @@ class QueryParser:
 
 
 def syntax_error(query: str, position: int, validation_error: str) -> Invalid:
-    """Return an error that shows the position in the query."""
     rest = query[position : position + 30]
     where = f"near '{rest}{'…' if len(query) > position + 30 else ''}'" if rest else "at the end"
     return Invalid(f"Invalid query at character {position + 1}, {where}: {validation_error}.")

@@ -41,8 +41,6 @@ class PageEnd:
 
 
 class PageEnds:
-    """Ends of the pages of one query."""
-
     def __init__(self, query: object, kind: type, query_id: str = "", skips_memory: bool = False) -> None:
         self.kind = kind
         self.digest = blake2b(orjson.dumps(query), digest_size=12).hexdigest()

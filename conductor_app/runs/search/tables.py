@@ -55,7 +55,6 @@ class DefinitionNameField(SearchField):
 
 
 def definition_names_like(pattern: str) -> list[str]:
-    """Return the definition names that match a pattern."""
     found = ResolvedDefinition.objects.filter(matches_pattern(F("name"), pattern)).order_by("name")
     return list(found.values_list("name", flat=True).distinct()[:MAX_NAMES])
 
@@ -140,7 +139,6 @@ SPELLED_TYPES = {FORK: (ForkJoin.type, ForkJoinDynamic.type)}
 
 
 def searchable_attempts() -> QuerySet:
-    """Return the attempts of runs."""
     found = Attempt.objects.all()
     # Without standalone tasks the filter is omitted, so that an index alone finds where a scan begins.
     return found.filter(IsNotNull(F("run_id"))) if found.filter(run__isnull=True).exists() else found

@@ -101,7 +101,6 @@ class ChildResult(NamedTuple):
 
 
 def load_child_result(run_id: str, attempt_id: str) -> ChildResult:
-    """Return the result of a child run for an attempt."""
     [(name, *columns, is_awaited)] = fetch(*DATA_SQL["find_child_result"].bind(attempt_id=attempt_id, run_id=run_id))
     if name is None:
         return ChildResult(run_id, "?", 1, "TERMINATED", "The child workflow was removed.", "{}", "", bool(is_awaited))
@@ -122,7 +121,6 @@ def load_requested(run: Run, requests: Iterable[DataRequest], now: int) -> dict[
 
 
 def read_payload(text: str, path: str) -> Any:
-    """Return a payload from its columns."""
     if path:
         return ExternalPayload(path)
     return MaskedPayload(loads_encrypted(text)) if MARK in text else loads(text)

@@ -164,7 +164,6 @@ def fetch_tasks(run_id: str, ending: str, params: Iterable[Any] = ()) -> list[tu
 
 
 def load_tasks_at(run: Run, keys: Iterable[Key]) -> dict[Key, Task]:
-    """Return the existing tasks of the keys."""
     return load_tasks(run, _load_rows_at(run.id, keys))
 
 
@@ -241,7 +240,6 @@ def set_timer(run_id: str, wake_at: int) -> None:
 
 
 def set_input(run_id: str, value: JsonValue) -> None:
-    """Replace the input of a run that has not started."""
     RunRow.objects.filter(pk=run_id).update(input=value, input_size=len(dumps(value) or ""), input_path="")
 
 

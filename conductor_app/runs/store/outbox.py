@@ -18,7 +18,6 @@ def send(subject: str, now: int, *, to: str = "", facts: Mapping[str, Any] | Non
 
 
 def send_all(messages: Sequence[Message]) -> list[Message]:
-    """Write several messages."""
     return Message.objects.bulk_create(messages, batch_size=500) if messages else []
 
 
@@ -33,7 +32,6 @@ def consume_with(writes: StatementBatch, id: int) -> None:
 
 
 def delete_messages_to(address: str) -> None:
-    """Delete the messages to a deleted run or task."""
     Message.objects.filter(to=address).delete()
 
 
@@ -43,7 +41,6 @@ def update_messages(ids: Iterable[int], **fields: Any) -> None:
 
 
 def delay_sink(sink: str, now: int, due_at: int) -> None:
-    """Delay all due messages to the same sink."""
     Message.objects.filter(subject=PUBLISH, to=sink, due_at__lte=now).update(due_at=due_at)
 
 
@@ -53,7 +50,6 @@ def retry_undelivered(ids: Iterable[int], now: int) -> None:
 
 
 def discard_undelivered(ids: Iterable[int]) -> None:
-    """Delete undelivered messages."""
     Message.objects.undelivered().filter(pk__in=list(ids)).delete()
 
 

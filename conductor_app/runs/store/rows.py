@@ -61,12 +61,10 @@ def debug_text(run: Run) -> str | None:
 
 
 def format_iteration_path(iteration_path: tuple[int, ...]) -> str:
-    """Return an iteration path as stored in its column."""
     return ".".join(map(str, iteration_path))
 
 
 def parse_iteration_path(text: str) -> tuple[int, ...]:
-    """Return the iteration path in a column."""
     return tuple(map(int, text.split("."))) if text else ()
 
 
@@ -76,7 +74,6 @@ def format_branch_head(key: Key | None) -> str:
 
 
 def parse_branch_head(text: str) -> Key | None:
-    """Return the head of a dynamic branch in a column."""
     if not text:
         return None
     ref, _, iteration_path = text.rpartition("@")
@@ -89,7 +86,6 @@ def parse_attempt(row: tuple[Any, ...]) -> Attempt:
 
 
 def parse_task(row: tuple[Any, ...], step: Step, attempt: Attempt, branch_steps: dict[str, Step]) -> Task:
-    """Return a task from its columns."""
     id, ref, iteration_path, status, seq, created_at, iteration, step_state, joined_by, branch_head = row
     state = loads_decrypted(step_state)
     return Task(
@@ -109,7 +105,6 @@ def parse_task(row: tuple[Any, ...], step: Step, attempt: Attempt, branch_steps:
 
 
 def task_insert_values(task: Task, run: Run, step_state: str) -> list[Any]:
-    """Return the values of TASK_INSERTED."""
     return [
         task.id,
         task.key.ref,
@@ -131,12 +126,10 @@ def task_insert_values(task: Task, run: Run, step_state: str) -> list[Any]:
 
 
 def task_update_values(task: Task, step_state: str) -> list[Any]:
-    """Return the values of TASK_UPDATED."""
     return [task.status, task.attempt.id, task.iteration, step_state]
 
 
 def has_task_changed(task: Task, before: Task) -> bool:
-    """Return True if a column of TASK_UPDATED has changed."""
     return (task.status, task.attempt.id, task.iteration, dict(task.step_state)) != (
         before.status,
         before.attempt.id,
@@ -154,7 +147,6 @@ def step_columns(task: Task) -> list[Any]:
 def attempt_insert_values(
     attempt: Attempt, task: Task, run: Run, input: PlacedPayload, output: PlacedPayload
 ) -> list[Any]:
-    """Return the values of ATTEMPT_INSERTED."""
     policy = task.step.policy
     values = [getattr(attempt, column) for column in ATTEMPT_COLUMNS[:-4]]
     return [
@@ -180,14 +172,12 @@ def attempt_insert_values(
 
 
 def attempt_update_values(attempt: Attempt) -> list[Any]:
-    """Return the values of ATTEMPT_UPDATED."""
     values = {column: getattr(attempt, column) for column in ATTEMPT_UPDATED}
     reason = shorten_reason(strip_nul(attempt.reason), MAX_ATTEMPT_REASON_LENGTH)
     return list((values | {"worker": strip_nul(attempt.worker), "reason": reason}).values())
 
 
 def run_update_values(run: Run) -> list[Any]:
-    """Return the values of RUN_UPDATED."""
     return [
         run.status,
         strip_nul(run.reason),

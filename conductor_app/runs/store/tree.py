@@ -50,7 +50,6 @@ def status_of(run_id: str) -> str:
 
 
 def load_run_tree(run_id: str) -> RunTree:
-    """Return the run and its open descendants."""
     found_ids, waits, level = [run_id], [], [run_id]
     while level and len(found_ids) < MAX_RUNS:
         chunks = [TREE_SQL["find_open_waits"].bind(run_ids=chunk) for chunk in _chunks(level)]

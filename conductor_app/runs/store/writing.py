@@ -122,7 +122,6 @@ class StatementBatch:
         self.claimed: set[str] = set()
 
     def insert(self, model: type[models.Model], columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Add an insert of rows."""
         if len(rows) > COPY_MIN_ROWS and connection.vendor == "postgresql":
             self.copies.append((model._meta.db_table, columns, rows))
         else:
@@ -520,7 +519,6 @@ def _run_columns(writes: StatementBatch, run: Run, origin: RunOrigin, now: int, 
 
 
 def insert_started_runs(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> None:
-    """Insert the runs that the decision starts and that have not begun."""
     starts = [effect for effect in effects if isinstance(effect, StartRun) and not effect.has_begun]
     if starts:
         for freed in filter(None, (effect.releases_key_of for effect in starts)):
@@ -533,7 +531,6 @@ def insert_started_runs(writes: StatementBatch, effects: Iterable[Effect], run: 
 
 
 def origin_of_start(effect: StartRun, run: Run) -> RunOrigin:
-    """Return the origin of a run that this run starts."""
     # A failure workflow gets the whole input of this run, so the values that this definition masks stay masked.
     masked = masked_names(run.definition) if effect.is_failure_workflow else frozenset()
     return RunOrigin("engine", idempotency_key=effect.idempotency_key or None, masked=masked)

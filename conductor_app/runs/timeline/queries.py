@@ -64,7 +64,6 @@ def task_rows(
 def task_row(
     task: Task, attempts: list[Attempt], scale: TimeScale, now: int, usual: TypicalDuration | None = None
 ) -> TaskRow:
-    """Return the row of one task."""
     for attempt in attempts:
         attempt.task = task
     segments = [segment for attempt in attempts for segment in segments_of(attempt, scale, now)]
@@ -91,7 +90,6 @@ def _expected_end(attempts: list[Attempt], scale: TimeScale, usual: TypicalDurat
 
 
 def segments_of(attempt: Attempt, scale: TimeScale, now: int) -> Iterator[TimelineSegment]:
-    """Yield the visible segments of one attempt."""
     if is_held(attempt):
         yield from _hold_segments(attempt, scale, now)
         return

@@ -156,8 +156,6 @@ FAILED, ACTIVE, CANCELED, SKIPPED, COMPLETED = "FAILED", "ACTIVE", "CANCELED", "
 
 
 class NodeKind(StrEnum):
-    """What a node stands for."""
-
     ROOT = "root"
     STEP = "step"
     """A task, or a step with tasks inside whose own task is not stored."""
@@ -193,7 +191,6 @@ class TreeNode:
         return self.flow in (Flow.LOOP, Flow.FORK, Flow.DYNAMIC_FORK)
 
     def walk(self) -> Iterator["TreeNode"]:
-        """Yield the node and all nodes below it."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -282,7 +279,6 @@ class _TreeBuilder:
         return node
 
     def _container(self, span: TaskSpan, body: EnclosingBody, parent: TreeNode) -> TreeNode:
-        """Return the node of the step with a body."""
         return self._child(parent, "__".join((body.ref, *span.iteration_path[: body.loops])), NodeKind.STEP, body.ref)
 
     def _group(self, span: TaskSpan, body: EnclosingBody, node: TreeNode) -> TreeNode:

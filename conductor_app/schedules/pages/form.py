@@ -51,7 +51,6 @@ class ScheduleClock:
 
 
 def schedule_clocks(document: Mapping[str, Any]) -> list[ScheduleClock]:
-    """Return the cron expressions of a schedule."""
     written = document.get("cronSchedules") or [document]
     return [ScheduleClock(str(each.get("cronExpression") or ""), str(each.get("zoneId") or "UTC")) for each in written]
 
@@ -113,7 +112,6 @@ MAX_NAMES = 500
 
 
 def format_overlap(row: Schedule) -> str:
-    """Return the overlap policy as text."""
     return str(dict(OVERLAP_LABELS).get(row.overlap, row.overlap))
 
 
@@ -213,12 +211,10 @@ def _parse_time_field(text: str) -> int | None:
 
 
 def format_time(moment: int | None) -> str:
-    """Return a time in the format of the form."""
     return "" if not moment else f"{datetime.fromtimestamp(moment / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def initial_values(name: str, document: dict[str, Any]) -> dict[str, Any]:
-    """Return the initial values of the form."""
     start = document.get("startWorkflowRequest") or {}
     return {
         "name": name,
@@ -242,6 +238,5 @@ def posted_values(posted: QueryDict) -> dict[str, Any]:
 
 
 def workflow_names() -> list[str]:
-    """Return the names of workflows that the form suggests."""
     names = usable(WorkflowDefinition.objects.order_by("name")).values_list("name", flat=True).distinct()
     return list(names[:MAX_NAMES])

@@ -19,7 +19,6 @@ def start():
 
 
 def refuse_remote_reference(address):
-    """Refuse a reference to another document."""
     raise ValueError("remote references are not supported; a schema can refer only to itself")
 
 

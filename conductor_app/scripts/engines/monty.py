@@ -207,7 +207,6 @@ def string_continuation_lines(source):
 
 
 def is_string_literal(node: ast.AST) -> TypeGuard[ast.Constant]:
-    """Return True if the node is a literal str or bytes."""
     return isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
 
 

@@ -99,7 +99,6 @@ def computing_calls(*killable):
 
 
 def thread_calls():
-    """Return the rules for starting threads."""
     return {"clone": ((0, CLONE_THREAD, (CLONE_THREAD,)),)}
 
 

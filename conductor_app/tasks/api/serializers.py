@@ -130,7 +130,6 @@ def claimed_task_document(attempt: ClaimedAttempt) -> dict[str, Any]:
 
 
 def first_task_reply(attempts: Sequence[ClaimedAttempt]) -> HttpResponse:
-    """Return the reply to a poll for one task."""
     return Json(claimed_task_document(attempts[0])) if attempts else NoContent()
 
 

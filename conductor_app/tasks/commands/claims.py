@@ -89,7 +89,6 @@ def begin_claim(
 
 
 def claim_steps(poll: LongPoll, worker: str) -> WaitSteps[list[ClaimedAttempt]]:
-    """Return the steps of a poll that was recorded."""
     ids: list[str] = []
 
     def take() -> list[ClaimedAttempt]:

@@ -69,7 +69,6 @@ _buffer = process_state.slot(PollerBuffer)
 
 
 def record_poll(task_type: str, domain: str, worker: str) -> None:
-    """Record a poll of a worker."""
     if _buffer.value.add((task_type, domain, worker), clock.now()):
         write_polls()
 

@@ -104,7 +104,6 @@ class WhyWaitingPage(ObjectPage):
 
 
 def _run_ids(attempt: Attempt, verdicts: Iterable[GateVerdict], ahead: Iterable[Attempt]) -> Iterator[str]:
-    """Yield the ids of the runs that the page names."""
     yield from (each.run_id or "" for each in (attempt, *ahead))
     yield from (holder.run_id or "" for verdict in verdicts for holder in verdict.holders)
 
@@ -295,7 +294,6 @@ class QueuePage(ObjectPage):
 
 
 def _ids_of_named_runs(detail: QueueDetail) -> Iterator[str]:
-    """Yield the ids of the runs that the page names."""
     yield from (row.attempt.run_id or "" for row in detail.waiting)
     yield from (attempt.run_id or "" for attempt in detail.running)
     yield from (holder.run_id or "" for limit in detail.limits for holder in limit.holders)

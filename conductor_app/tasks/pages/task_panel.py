@@ -71,8 +71,6 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """The log as the panel shows it."""
-
     lines: list[LogLine]
     find: str
     earlier: str
@@ -84,7 +82,6 @@ class LogView:
 
     @property
     def is_empty(self) -> bool:
-        """Return True if the attempt has no log."""
         return not (self.lines or self.find or self.newest)
 
 
@@ -150,7 +147,6 @@ def log_level(line: str) -> str:
 
 
 def log_text_response(attempt: Attempt) -> StreamingHttpResponse:
-    """Stream the whole log as a text file."""
     headers = {
         "Content-Disposition": f'attachment; filename="{attempt.pk}.log"',
         "Cache-Control": "no-store",
@@ -174,8 +170,6 @@ MAX_ATTEMPTS = 50
 
 @dataclass(frozen=True, slots=True)
 class InputOriginView:
-    """Origin of one input value."""
-
     origin: InputOrigin
     value: str
     hint: SafeString
@@ -183,8 +177,6 @@ class InputOriginView:
 
 @dataclass(frozen=True, slots=True)
 class AttemptColumn:
-    """One attempt as a column."""
-
     attempt: Attempt
     badge: SafeString
     number: int
@@ -239,8 +231,6 @@ def add_section(build: Callable[[Attempt], PanelSection | None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TaskPanel:
-    """View model of one task."""
-
     attempt_columns: list[AttemptColumn]
     hidden: int
     attempt: Attempt | None

@@ -87,7 +87,6 @@ class _Sources:
 
     @property
     def own_input(self) -> Any:
-        """Return the input of the attempt itself."""
         return self._small_value(self.attempt, "input", "")
 
     def is_unchanged(self, root: str, key: str) -> bool:

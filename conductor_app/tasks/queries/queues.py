@@ -268,5 +268,4 @@ def _limits(sample: Attempt, facts: GateFacts) -> list[QueueLimit]:
 
 
 def is_polling(poller: Poller, now: int) -> bool:
-    """Return True if the worker has polled recently."""
     return now - poller.polled_at < QUIET_AFTER_MS

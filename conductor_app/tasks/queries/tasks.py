@@ -137,7 +137,6 @@ def _last_position(lines: list[TaskLog]) -> LogPosition | None:
 
 
 def position_of(line: TaskLog) -> LogPosition:
-    """Return the position of a line."""
     return LogPosition(line.at, line.pk)
 
 
@@ -154,7 +153,6 @@ MAX_ATTEMPTS = 1500
 
 
 def count_tasks(run: Run) -> dict[str, int]:
-    """Return the number of tasks of a run by status."""
     statuses = Task.objects.filter(run_id=run.pk).order_by().values_list("status")
     return dict(statuses.annotate(Count("pk")))
 

@@ -155,7 +155,6 @@ def polls_of_queues(now: int) -> dict[str, QueuePolls]:
 
 
 def polls_of(queue: str, now: int) -> QueuePolls:
-    """Return the polls of one queue."""
     row = grouped_polls(queue, now).first()
     return QueuePolls(row["at"], row["alive"], row["drained"]) if row else QueuePolls()
 
@@ -311,7 +310,6 @@ def verdicts_on_attempts(attempts: Sequence[Attempt], now: int) -> dict[str, lis
 
 
 def is_queued(attempt: Attempt) -> bool:
-    """Return True if the attempt waits in a queue."""
     return attempt.status == "PENDING" and bool(attempt.queue)
 
 

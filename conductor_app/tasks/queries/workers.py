@@ -114,8 +114,6 @@ IDLE = (0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class WorkerSummary:
-    """One worker with its polls and its work."""
-
     name: str
     polled_at: int
     queues: tuple[str, ...] = ()
@@ -144,8 +142,6 @@ class WorkerSummary:
 
 @dataclass(slots=True)
 class BuildSummary:
-    """Totals of the workers of one build."""
-
     name: str
     workers: int = 0
     done: int = 0
