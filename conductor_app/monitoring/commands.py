@@ -108,7 +108,7 @@ def check_readiness() -> list[ReadinessCheck]:
 
 
 def _database_checks() -> list[ReadinessCheck]:
-    missing = _unapplied_migrations()
+    missing = [] if _is_migrated() else missing_migrations()
     if not missing:
         # The table may be missing before.
         write_probe()
@@ -118,10 +118,6 @@ def _database_checks() -> list[ReadinessCheck]:
         ReadinessCheck("migrations", f"Run `manage.py migrate`: {', '.join(missing)[:300]}." if missing else ""),
         ReadinessCheck("clock", skew_sentence(ahead_ms) if is_skewed(ahead_ms) else "", is_required=False),
     ]
-
-
-def _unapplied_migrations() -> list[str]:
-    return [] if _is_migrated() else missing_migrations()
 
 
 @cache

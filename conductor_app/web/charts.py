@@ -124,7 +124,7 @@ class TrendChart:
         return [
             {
                 "x": _percent(place / count),
-                "label": format_axis_time(starts[place], self.time_range),
+                "label": date_format(_local(starts[place]), "H:i" if self.time_range.step <= HOUR else "j M"),
                 "minor": number % 2 == 1 or place > LAST_LABEL * count,
             }
             for number, place in enumerate(places)
@@ -142,7 +142,7 @@ class TrendChart:
             left, floor, parts = place * width, float(self.height), []
             for series in self.series:
                 if series.values[place]:
-                    height = self._height(series.values[place])
+                    height = max(round(PLOT_HEIGHT * series.values[place] / self.highest, 1), 2)
                     floor -= height
                     parts.append(_part(series.tone, left + width * 0.12, width * 0.76, floor, height))
             yield {
@@ -175,9 +175,6 @@ class TrendChart:
                 }
             )
         return found
-
-    def _height(self, value: int) -> float:
-        return max(round(PLOT_HEIGHT * value / self.highest, 1), 2)
 
     def _y(self, value: int) -> str:
         return f"{TOP + PLOT_HEIGHT * (1 - value / self.highest):.1f}"
@@ -212,11 +209,6 @@ def range_links(request: HttpRequest, current: str, allowed: Iterable[str] = LAB
         query["range"] = name
         links.append({"label": LABELS[name], "address": f"?{query.urlencode()}", "is_current": name == current})
     return links
-
-
-def format_axis_time(moment: int, time_range: TimeRange) -> str:
-    """Return a time for the axis: the hour of short ranges, the day of long ones."""
-    return date_format(_local(moment), "H:i" if time_range.step <= HOUR else "j M")
 
 
 def format_bar_time(moment: int, time_range: TimeRange) -> str:

@@ -68,7 +68,7 @@ def content_security_policy(
 
         request.csp_nonce = SimpleLazyObject(create_nonce)  # type: ignore[attr-defined]
         response = get_response(request)
-        policy = policy_for(request.path_info)
+        policy = RELAXED_POLICY if request.path_info.rstrip("/") in RELAXED_PATHS else STRICT_POLICY
         if nonces:
             # The page has read the nonce: it has a script that inserts styles, and those styles carry the nonce.
             policy = policy.replace("style-src 'self'", f"style-src 'self' 'nonce-{nonces[0]}'")
@@ -76,11 +76,6 @@ def content_security_policy(
         return response
 
     return handle_request
-
-
-def policy_for(path: str) -> str:
-    """Return the policy for a path."""
-    return RELAXED_POLICY if path.rstrip("/") in RELAXED_PATHS else STRICT_POLICY
 
 
 log = logging.getLogger(__name__)

@@ -144,13 +144,8 @@ def role_document(row: Group) -> Document:
     """Return a group that is a role as a Role."""
     permission_names = (f"{each.content_type.app_label}.{each.codename}" for each in row.permissions.all())
     rights = sorted(RIGHT_BY_PERMISSION[name] for name in permission_names if name in RIGHT_BY_PERMISSION)
-    names = [permission_name(right) for right in rights]
+    names = ["_".join(right) for right in rights]
     return {"name": _profile_of(row).role, "permissions": [{"name": name} for name in names]}
-
-
-def permission_name(right: tuple[str, str]) -> str:
-    """Return the name of the permission that a right of a role gives."""
-    return "_".join(right)
 
 
 def granted_access_document(rows: Iterable[tuple[str, str, str]]) -> Document:

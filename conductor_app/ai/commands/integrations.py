@@ -282,7 +282,7 @@ def delete_model(integration: str, name: str, by: str, reason: str = "") -> list
         _record_model(row, "delete", by, reason)
         _forget_access(row)
         row.delete()
-        return unbind_model(row, by)
+        return _unbind(lambda bound: bound == str(row), str(row), by)
 
 
 def find_model(integration: str, name: str, for_update: bool = False) -> IntegrationModel:
@@ -346,11 +346,6 @@ def unbind_integration(name: str, by: str) -> list[str]:
     """
     is_model = IntegrationModel.objects.filter(name=name).exclude(integration=name).exists()
     return _unbind(lambda bound: bound.startswith(f"{name}:") or (bound == name and not is_model), name, by)
-
-
-def unbind_model(model: IntegrationModel, by: str) -> list[str]:
-    """Remove the bindings to a model. Returns the prompts that keep theirs, see `_unbind`."""
-    return _unbind(lambda bound: bound == str(model), str(model), by)
 
 
 def _unbind(is_deleted: Callable[[str], bool], deleted: str, by: str) -> list[str]:

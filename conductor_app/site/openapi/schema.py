@@ -59,11 +59,7 @@ def _field_of(table: FieldTable, reader: Reader) -> serializers.Field:
         return serializer_of(item.table)(many=True, required=False)
     if item is read_step and not any(table is inner for inner in STEP_TABLES):
         return serializer_of(STEP_FIELDS)(many=True, required=False)
-    return _serializer_field(schema_of(reader))(required=False)
-
-
-def _serializer_field(schema: dict[str, Any]) -> type[serializers.Field]:
-    return extend_schema_field(schema)(type("Drawn", (serializers.JSONField,), {}))
+    return extend_schema_field(schema_of(reader))(type("Drawn", (serializers.JSONField,), {}))(required=False)
 
 
 def schema_of(reader: Reader) -> dict[str, Any]:

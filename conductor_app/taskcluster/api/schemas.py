@@ -197,12 +197,8 @@ def schema_errors(method: str, value: JsonValue) -> list[str]:
     """Return all schema errors of a method's body. The errors do not contain values of the body."""
     return [
         f"data{_format_path(e.instance_path)}: {schema_message(e)[:300]}"
-        for e in islice(_iterate_errors(method, value), MAX_ERRORS)
+        for e in islice(_validator(method).iter_errors(value), MAX_ERRORS)
     ]
-
-
-def _iterate_errors(method: str, value: JsonValue) -> Any:
-    return _validator(method).iter_errors(value)
 
 
 @cache

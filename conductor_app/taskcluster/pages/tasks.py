@@ -147,11 +147,6 @@ class TaskViewModel:
         return group_of(self.attempt) if self.attempt else None
 
 
-def task_view_model(standalone: StandaloneTask, query: Mapping[str, str]) -> TaskViewModel:
-    """Return the view model for an address."""
-    return TaskViewModel(standalone, query, clock.now())
-
-
 def parts_context(view_model: TaskViewModel, user: User | AnonymousUser) -> dict[str, Any]:
     """Return the context of the parts that refresh."""
     standalone = view_model.standalone
@@ -399,7 +394,7 @@ def _handle_action(request: HttpRequest, task_id: str) -> HttpResponse:
 
 
 def _load_view_model(request: HttpRequest, task_id: str) -> TaskViewModel:
-    return task_view_model(_find_task(request, task_id), request.GET)
+    return TaskViewModel(_find_task(request, task_id), request.GET, clock.now())
 
 
 def _find_task(request: HttpRequest, task_id: str) -> StandaloneTask:
