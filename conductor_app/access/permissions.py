@@ -258,7 +258,6 @@ _known = process_state.slot(lambda: PermissionCache(-1, -MAX_AGE_MS))
 
 
 def current_cache() -> PermissionCache:
-    """Return the current cache."""
     now, cache = clock.now(), _known.value
     if 0 <= now - cache.checked_at < RECHECK_MS:
         return cache

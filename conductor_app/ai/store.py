@@ -227,7 +227,6 @@ def delete_calls(before: int, limit: int) -> int:
 
 
 def delete_calls_of_run(run_id: str) -> None:
-    """Delete the calls of a deleted run."""
     ModelCall.objects.filter(run_id=run_id).delete()
 
 

@@ -102,7 +102,6 @@ def render_timeline_bar(segment: TimelineSegment) -> SafeString:
 
 @register.simple_tag(name="gate_icon")
 def render_gate_icon(is_open: bool) -> SafeString:
-    """Return the icon of a gate."""
     return (
         _labeled_icon("succeeded", pgettext("a gate", "open"))
         if is_open

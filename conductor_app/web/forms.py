@@ -403,7 +403,6 @@ class DocumentForm:
         self.errors_by_field.setdefault(name, []).append(message if name == path else f"{path}: {message}")
 
     def rendered_fields(self) -> list[RenderedField]:
-        """Return the fields of the document."""
         texts = self.submitted if self.submitted is not None else split_document(self.fields, self.document)
         return [self._render_field(field, texts) for field in self.fields]
 

@@ -100,7 +100,6 @@ def event_address(event_id: int) -> str:
 
 
 def failure_group_address(group_id: int) -> str:
-    """Return the address of a failure group."""
     return reverse("admin:failure_group", args=[group_id])
 
 
@@ -115,12 +114,10 @@ def worker_address(name: str) -> str:
 
 
 def standalone_task_address(task_id: str) -> str:
-    """Return the address of a standalone task."""
     return reverse("admin:conductor_standalonetask_change", args=[task_id])
 
 
 def task_group_address(group_id: str) -> str:
-    """Return the address of a task group."""
     return reverse("admin:conductor_taskgroup_change", args=[group_id])
 
 

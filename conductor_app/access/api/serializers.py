@@ -124,7 +124,6 @@ def user_document(row: User) -> Document:
 
 
 def group_document(row: Group) -> Document:
-    """Return a group as a Group."""
     profile = _profile_of(row)
     return {
         "id": row.name,

@@ -60,7 +60,6 @@ def parse_client(document: dict[str, Any], scopes: list[str]) -> ClientSettings:
 
 
 def role_document(row: ScopeRole) -> dict[str, Any]:
-    """Return a role."""
     return {
         "roleId": row.id,
         "scopes": row.scopes,

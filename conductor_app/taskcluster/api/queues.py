@@ -56,7 +56,6 @@ def _task_fields(attempt: Attempt) -> dict[str, Any]:
 
 
 def task_queue_document(queue: Queue) -> dict[str, Any]:
-    """Return a task queue."""
     return {"taskQueueId": queue.name, **_lifetime_fields(queue.expires_at, queue.last_active_at, queue.description)}
 
 
@@ -71,13 +70,11 @@ def worker_type_document(queue: Queue) -> dict[str, Any]:
 
 
 def provisioner_document(row: tuple[str, int, int]) -> dict[str, Any]:
-    """Return a provisioner."""
     name, expires_at, last_active_at = row
     return {"provisionerId": name, **_lifetime_fields(expires_at, last_active_at)}
 
 
 def worker_document(row: Worker) -> dict[str, Any]:
-    """Return a worker."""
     document = {
         **queue_facts(row.queue),
         **worker_facts(str(row)),
@@ -100,7 +97,6 @@ def _quarantine_document(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def worker_list_entry(row: Worker, latest: dict[str, Attempt], now: int) -> dict[str, Any]:
-    """Return a worker as an entry of a list."""
     document = {**worker_facts(str(row)), "firstClaim": format_timestamp(row.first_claim_at), **_activity_fields(row)}
     if attempt := latest.get(row.latest):
         document["latestTask"] = {"taskId": attempt.task_id, "runId": attempt.number}

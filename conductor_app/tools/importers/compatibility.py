@@ -80,7 +80,6 @@ def handler_findings(document: Mapping[str, Any]) -> list[CompatibilityFinding]:
 
 
 def schedule_findings(document: Mapping[str, Any]) -> list[CompatibilityFinding]:
-    """Return the findings of a schedule."""
     if '"***"' in json.dumps(document.get("startWorkflowRequest"), default=str):
         text = "its input has masked values (***), which cannot be read. Set them here before you resume it."
         return [CompatibilityFinding("startWorkflowRequest.input", text, True)]
