@@ -6,18 +6,8 @@ from importlib.util import find_spec
 from ..access.visibility import register_audited_rows
 from ..alerts.queries import register_subject
 from ..core.alerts import BUDGET
-from ..core.step_types.ai import (
-    CallMcpToolStep,
-    ListMcpToolsStep,
-    LlmChatComplete,
-    LlmGenerateEmbeddings,
-    LlmGetEmbeddings,
-    LlmIndexText,
-    LlmSearchEmbeddings,
-    LlmSearchIndex,
-    LlmStoreEmbeddings,
-    LlmTextComplete,
-)
+from ..core.step_types import STEP_TYPES
+from ..core.step_types.ai import AiTask
 from ..definitions.validation import ModelNames, register_model_names
 from ..runs.store.writing import on_delete_run
 from ..settings import conf
@@ -35,18 +25,6 @@ from .store import delete_calls_of_run
 
 PACKAGES = ("openai", "anthropic", "httpx2", "httpcore2", "mcp", "numpy")
 """Packages of the extra `ai`. If one is missing, the server executes no AI task."""
-STEP_TYPES = (
-    LlmTextComplete,
-    LlmChatComplete,
-    LlmGenerateEmbeddings,
-    ListMcpToolsStep,
-    CallMcpToolStep,
-    LlmIndexText,
-    LlmStoreEmbeddings,
-    LlmSearchEmbeddings,
-    LlmGetEmbeddings,
-    LlmSearchIndex,
-)
 BACKGROUND_WORK = BackgroundWork(
     sweeps={"release_budget_holds": end_budget_holds},
     deletions=(lambda limit: prune_holds(), prune_usage),
@@ -66,7 +44,8 @@ def connect() -> None:
     on_delete_run(delete_calls_of_run)
     register_testers(load_testers)
     if executes_ai_tasks():
-        register_workers([step_type.type for step_type in STEP_TYPES], load_workers, are_slow=True)
+        types = [step_type.type for step_type in STEP_TYPES.values() if isinstance(step_type, AiTask)]
+        register_workers(types, load_workers, are_slow=True)
         register_self_test(require_effective_guard)
 
 
