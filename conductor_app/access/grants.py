@@ -133,10 +133,10 @@ def require_inline_definition(document: Any) -> None:
     require_permission(actor, rights, [{WORKFLOW_DEF: name if isinstance(name, str) else ""}])
 
 
-def may_control_run(run_id: str, task_type: str = "") -> bool:
-    """Return True if the current actor may change the run, or report on its tasks of this type."""
+def may_control_run(run_id: str) -> bool:
+    """Return True if the current actor may change the run."""
     actor = current_actor()
-    return actor is None or is_allowed(actor, _CONTROL_RIGHTS, _run_target(run_id, task_type))
+    return actor is None or is_allowed(actor, _CONTROL_RIGHTS, _run_target(run_id, ""))
 
 
 def require_run_control(run_id: str, task_type: str = "") -> None:

@@ -233,7 +233,7 @@ def delete_idle_buckets() -> None:
     TokenBucket.objects.filter(updated_at__lt=clock.now() - IDLE_MS).delete()
 
 
-def save_quotas(kind: str, name: str, values: Mapping[str, float | None], by: str, reason: str = "") -> None:
+def save_quotas(kind: str, name: str, values: Mapping[str, float | None], by: str) -> None:
     """Save the quotas of a caller, or the default of all callers.
 
     `name`: the id or the name of an application, the name of a user, or the id of a Taskcluster client. `values`: by
@@ -253,10 +253,10 @@ def save_quotas(kind: str, name: str, values: Mapping[str, float | None], by: st
             setattr(row, field, value)
         row.updated_at, row.updated_by = clock.now(), by[:255]
         row.save()
-        record_access_change("quota", _audit_id(row), "save", by, reason, before=before, after=facts)
+        record_access_change("quota", _audit_id(row), "save", by, before=before, after=facts)
 
 
-def delete_quotas(caller: str, by: str, reason: str = "") -> None:
+def delete_quotas(caller: str, by: str) -> None:
     """Delete the quotas of a caller, so that the default applies. For "" delete the default.
 
     Raises:
@@ -266,7 +266,7 @@ def delete_quotas(caller: str, by: str, reason: str = "") -> None:
         row = next((row for row in CallerQuota.objects.select_for_update() if caller_of_row(row) == caller), None)
         if row is None:
             raise NotFound("The caller has no quotas of its own.")
-        record_access_change("quota", _audit_id(row), "remove", by, reason)
+        record_access_change("quota", _audit_id(row), "remove", by)
         row.delete()
 
 

@@ -248,7 +248,7 @@ def _notice(alert: Alert, event: str, sentence: str, now: int) -> AlertNotice:
     return AlertNotice(event, alert.subject, f"{alert.subject}: {sentence}", now, incident, alert.pk)
 
 
-def create_target(kind: str, name: str, given: Mapping[str, str], by: str, reason: str = "") -> AlertTarget:
+def create_target(kind: str, name: str, given: Mapping[str, str], by: str) -> AlertTarget:
     """Create an alert target.
 
     Raises:
@@ -259,10 +259,10 @@ def create_target(kind: str, name: str, given: Mapping[str, str], by: str, reaso
         raise Conflict(f"There are already {MAX_TARGETS} alert targets. Delete one first.")
     row = AlertTarget(kind=kind, seal_name=f"alert target {randomness.random_hex()}")
     row.created_at, row.created_by = clock.now(), by[:255]
-    return _save_target(row, name, given, by, reason)
+    return _save_target(row, name, given, by)
 
 
-def update_target(target_id: int, name: str, given: Mapping[str, str], by: str, reason: str = "") -> AlertTarget:
+def update_target(target_id: int, name: str, given: Mapping[str, str], by: str) -> AlertTarget:
     """Replace the settings of a target. A secret that is empty keeps its value.
 
     Raises:
@@ -270,10 +270,10 @@ def update_target(target_id: int, name: str, given: Mapping[str, str], by: str, 
         Invalid: when the name or a setting is invalid.
         Conflict: when the name is taken.
     """
-    return _save_target(find_target(target_id), name, given, by, reason)
+    return _save_target(find_target(target_id), name, given, by)
 
 
-def _save_target(row: AlertTarget, name: str, given: Mapping[str, str], by: str, reason: str) -> AlertTarget:
+def _save_target(row: AlertTarget, name: str, given: Mapping[str, str], by: str) -> AlertTarget:
     action = "create" if row.pk is None else "overwrite"
     row.name = name.strip()
     if not row.name or len(row.name) > 120 or not row.name.isprintable():
@@ -290,7 +290,7 @@ def _save_target(row: AlertTarget, name: str, given: Mapping[str, str], by: str,
     try:
         with transaction.atomic():
             row.save()
-            _record_change(row, action, by, reason)
+            _record_change(row, action, by)
     except IntegrityError:
         raise Conflict(f"An alert target with the name {row.name} already exists.") from None
     return row
@@ -315,7 +315,7 @@ def _check_addresses(text: str) -> None:
             raise Invalid(f"{address[:80]!r} is not a valid email address.") from wrong
 
 
-def delete_target(target_id: int, by: str, reason: str = "") -> None:
+def delete_target(target_id: int, by: str) -> None:
     """Delete a target. Its alerts are kept and no longer sent to it.
 
     Raises:
@@ -323,7 +323,7 @@ def delete_target(target_id: int, by: str, reason: str = "") -> None:
     """
     with transaction.atomic():
         row = find_target(target_id)
-        _record_change(row, "delete", by, reason)
+        _record_change(row, "delete", by)
         row.delete()
 
 
@@ -365,7 +365,7 @@ def send_test(target_id: int, by: str) -> AlertFiring:
             f"test {row.seal_name}",
         )
         firing = send_notice(row, notice, None)
-        _record_change(row, "test", by, "")
+        _record_change(row, "test", by)
     return firing
 
 
@@ -401,5 +401,5 @@ def reencrypt_targets() -> int:
     return count
 
 
-def _record_change(row: AlertTarget, action: str, by: str, reason: str) -> None:
-    audit.record("alert target", str(row.pk), action, by, reason=reason, facts={"name": row.name, "kind": row.kind})
+def _record_change(row: AlertTarget, action: str, by: str) -> None:
+    audit.record("alert target", str(row.pk), action, by, facts={"name": row.name, "kind": row.kind})

@@ -6,7 +6,7 @@ A `TrendChart` shows counts over a range of time, with axes, markers and a table
 Zoom links of a timeline.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import zip_longest
@@ -189,10 +189,10 @@ def _label_places(time_range: TimeRange) -> list[int]:
     return [place for place in range(1, time_range.count) if days[place] != days[place - 1]]
 
 
-def chosen_range(request: HttpRequest, default: str = DAY_RANGE, allowed: Iterable[str] = LABELS) -> str:
+def chosen_range(request: HttpRequest, default: str = DAY_RANGE) -> str:
     """Return the name of the range that the address selects."""
     name = request.GET.get("range", "")
-    return name if name in allowed else default
+    return name if name in LABELS else default
 
 
 def fitting_range(age_ms: int) -> str:
@@ -200,14 +200,14 @@ def fitting_range(age_ms: int) -> str:
     return next((name for name, (count, step) in LENGTHS.items() if age_ms < (count - 1) * step), MONTH_RANGE)
 
 
-def range_links(request: HttpRequest, current: str, allowed: Iterable[str] = LABELS) -> list[dict[str, Any]]:
+def range_links(request: HttpRequest, current: str) -> list[dict[str, Any]]:
     """Return the links to the ranges. Other parts of the address stay."""
     query = request.GET.copy()
     query.pop("rev", None)
     links = []
-    for name in allowed:
+    for name, label in LABELS.items():
         query["range"] = name
-        links.append({"label": LABELS[name], "address": f"?{query.urlencode()}", "is_current": name == current})
+        links.append({"label": label, "address": f"?{query.urlencode()}", "is_current": name == current})
     return links
 
 

@@ -85,16 +85,17 @@ class VectorIndex:
     updated_at: int
 
 
-def list_indexes(database: str = "", index: str = "") -> list[VectorIndex]:
-    """Return the namespaces of the indexes with the most documents. Empty names are those of all."""
-    rows = VectorDocument.objects.order_by()
-    rows = rows.filter(database=database) if database else rows
-    rows = rows.filter(index=index) if index else rows
-    grouped = rows.values("database", "index", "namespace").annotate(
-        documents=Count("pk"),
-        size=Sum(vector_length() + Length(F("text"))),
-        longest=Max(vector_length()),
-        changed_at=Max("updated_at"),
+def list_indexes() -> list[VectorIndex]:
+    """Return the namespaces of the indexes with the most documents."""
+    grouped = (
+        VectorDocument.objects.order_by()
+        .values("database", "index", "namespace")
+        .annotate(
+            documents=Count("pk"),
+            size=Sum(vector_length() + Length(F("text"))),
+            longest=Max(vector_length()),
+            changed_at=Max("updated_at"),
+        )
     )
     return [
         VectorIndex(

@@ -41,26 +41,24 @@ class ReplyTooLarge(httpx2.ReadError):
     """The reply exceeds the size limit."""
 
 
-def guarded_client(seconds: float, guard: Guard | None = None) -> httpx2.Client:
+def guarded_client(seconds: float) -> httpx2.Client:
     """Return a client for one call. `seconds`: the maximum time between two bytes of the reply.
 
     Raises:
         GuardIneffective: when the guard has no effect with the installed libraries.
     """
     require_effective_guard()
-    return httpx2.Client(transport=GuardedTransport(guard or configured_guard()), **_options(seconds))
+    return httpx2.Client(transport=GuardedTransport(configured_guard()), **_options(seconds))
 
 
-def guarded_async_client(
-    seconds: float, headers: dict[str, str] | None = None, guard: Guard | None = None
-) -> httpx2.AsyncClient:
+def guarded_async_client(seconds: float, headers: dict[str, str] | None = None) -> httpx2.AsyncClient:
     """Return an asynchronous client for one call.
 
     Raises:
         GuardIneffective: when the guard has no effect with the installed libraries.
     """
     require_effective_guard()
-    transport = AsyncGuardedTransport(guard or configured_guard())
+    transport = AsyncGuardedTransport(configured_guard())
     return httpx2.AsyncClient(transport=transport, headers=headers, **_options(seconds))
 
 

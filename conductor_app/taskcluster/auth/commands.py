@@ -131,7 +131,7 @@ def authorize_and_update_client(id: str, authorize: Callable[[Client], ClientSet
         return update_client(id, authorize(_lock_client(id)), by)
 
 
-def set_disabled(id: str, is_disabled: bool, by: str, reason: str = "") -> Client:
+def set_disabled(id: str, is_disabled: bool, by: str) -> Client:
     """Disable or enable a client.
 
     Raises:
@@ -142,11 +142,11 @@ def set_disabled(id: str, is_disabled: bool, by: str, reason: str = "") -> Clien
         if row.is_disabled != is_disabled:
             row.is_disabled, row.updated_at, row.updated_by = is_disabled, clock.now(), by[:255]
             row.save()
-            record_access_change(CLIENT_KIND, id, "disable" if is_disabled else "enable", by, reason)
+            record_access_change(CLIENT_KIND, id, "disable" if is_disabled else "enable", by)
     return row
 
 
-def reset_token(id: str, by: str, reason: str = "", token: str = "") -> tuple[Client, str]:
+def reset_token(id: str, by: str, token: str = "") -> tuple[Client, str]:
     """Replace the access token of a client. The former token becomes invalid.
 
     Raises:
@@ -159,7 +159,7 @@ def reset_token(id: str, by: str, reason: str = "", token: str = "") -> tuple[Cl
         row.rotated_at = row.updated_at = clock.now()
         row.updated_by = by[:255]
         row.save()
-        record_access_change(CLIENT_KIND, id, "reset token", by, reason)
+        record_access_change(CLIENT_KIND, id, "reset token", by)
     return row, token
 
 
