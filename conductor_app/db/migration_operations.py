@@ -21,7 +21,6 @@ class AddIndexWithoutLock(AddIndexConcurrently):
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
-        """Create the index."""
         name = schema_editor.quote_name(self.index.name)
         if schema_editor.connection.vendor != "postgresql":
             schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
@@ -34,12 +33,7 @@ class AddIndexWithoutLock(AddIndexConcurrently):
     def database_backwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
-        """Remove the index."""
-        if schema_editor.connection.vendor != "postgresql":
-            migrations.AddIndex.database_backwards(self, app_label, schema_editor, from_state, to_state)
-            return
-        with _unlimited_lock_wait(schema_editor):
-            super().database_backwards(app_label, schema_editor, from_state, to_state)
+        _drop_index(schema_editor, self.index.name)
 
 
 class RemoveIndexWithoutLock(RemoveIndexConcurrently):
@@ -51,18 +45,14 @@ class RemoveIndexWithoutLock(RemoveIndexConcurrently):
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
-        """Remove the index."""
         _drop_index(schema_editor, self.name)
 
     def database_backwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
-        """Create the index again."""
-        if schema_editor.connection.vendor != "postgresql":
-            migrations.RemoveIndex.database_backwards(self, app_label, schema_editor, from_state, to_state)
-            return
-        with _unlimited_lock_wait(schema_editor):
-            super().database_backwards(app_label, schema_editor, from_state, to_state)
+        index = to_state.models[app_label, self.model_name_lower].get_index_by_name(self.name)
+        added = AddIndexWithoutLock(self.model_name, index)
+        added.database_forwards(app_label, schema_editor, from_state, to_state)
 
 
 class AddUniqueConstraintWithoutLock(migrations.AddConstraint):
@@ -75,7 +65,6 @@ class AddUniqueConstraintWithoutLock(migrations.AddConstraint):
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
-        """Create the constraint."""
         name = schema_editor.quote_name(self.constraint.name)
         if schema_editor.connection.vendor != "postgresql":
             schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
@@ -90,7 +79,6 @@ class AddUniqueConstraintWithoutLock(migrations.AddConstraint):
     def database_backwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
-        """Remove the constraint."""
         _drop_index(schema_editor, self.constraint.name)
 
 
@@ -103,13 +91,11 @@ class RemoveUniqueConstraintWithoutLock(migrations.RemoveConstraint):
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
-        """Remove the constraint."""
         _drop_index(schema_editor, self.name)
 
     def database_backwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
-        """Create the constraint again."""
         constraint = to_state.models[app_label, self.model_name_lower].get_constraint_by_name(self.name)
         added = AddUniqueConstraintWithoutLock(self.model_name, constraint)
         added.database_forwards(app_label, schema_editor, from_state, to_state)
@@ -142,7 +128,6 @@ class SetFillFactor(migrations.operations.base.Operation):
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
-        """Set the parameter."""
         self._alter(app_label, schema_editor, to_state, f"SET (fillfactor = {self.percentage})")
 
     def database_backwards(
