@@ -315,7 +315,6 @@ FILTERS: dict[str, Filter] = {"search": search_runs, **INDEXED_FILTERS, **SCANNI
 """All filters of runs. The scanning ones come last, so that the others leave fewer rows to scan."""
 MOMENTS = ("started_since", "started_before", "ended_since", "ended_before")
 MAX_INTEGER = 2**63 - 1
-"""The largest integer of a database."""
 TYPES: dict[str, type | tuple[type, ...]] = {
     "ids": (list, tuple),
     "status": (list, tuple),

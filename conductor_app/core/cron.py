@@ -242,7 +242,6 @@ MACROS = {
     "@hourly": "0 0 * * * *",
 }
 MAX_LENGTH = 500
-"""Characters of an expression."""
 YEARS = 41
 """The number of years to search: 29 February has the same weekday again after at most 40 years."""
 LAST_YEAR = 9900

@@ -219,7 +219,6 @@ class Flow(StrEnum):
     PHASES = "phases"
     """Control enters one body after another; the iteration is the number of the phase."""
     END = "end"
-    """Control ends with the step."""
 
 
 class Body(NamedTuple):
@@ -254,7 +253,6 @@ class StepStructure:
     required_fields: ClassVar[tuple[str, ...]] = ()
     """Fields of the step that must not be empty."""
     required_inputs: ClassVar[tuple[str, ...]] = ()
-    """Inputs of which at least one is required."""
     output_members: ClassVar[Mapping[str, Any]] = {}
     """The members of the output, if the type fixes them: nested mappings, None for any value."""
     script_field: ClassVar[str] = ""
@@ -282,7 +280,6 @@ class StepStructure:
     checks_bodies: ClassVar[bool] = True
     """True if the steps inside it are validated by their types (api §3.4: clients rely on that they are not)."""
     ends_forks: ClassVar[bool] = False
-    """True if it is the join that a fork requires."""
     missing_join: ClassVar[str] = ""
     """Reason for the failure of a run that reaches the step if no join follows it. The wording is Conductor's."""
     forwards_failures: ClassVar[bool] = False
@@ -363,11 +360,9 @@ def body_at(step: Document, field: str, *, name: str = "", label: str = "", phas
 
 
 STEP_STRUCTURES: dict[str, StepStructure] = {}
-"""The registered types by name."""
 FORK = "FORK"
 """The `taskType` of tasks of every fork."""
 DEFAULT_TYPE = "SIMPLE"
-"""The type of a step without a type."""
 
 
 def structure_of(type: str) -> StepStructure:
@@ -410,7 +405,6 @@ def types_where(flag: str) -> frozenset[str]:
 
 
 MAX_DEPTH = 60
-"""Maximum nesting depth of steps."""
 
 
 class StepLevel(NamedTuple):

@@ -34,7 +34,6 @@ class TaskState(TypedDict, total=False):
     secrets: list[str]
     """Names of the secrets that the author of the step named in its inputs."""
     stop: dict[str, Any]
-    """The last stop at a breakpoint."""
     first_number: int
     """The number of the first attempt since a rerun entered the task; earlier attempts do not count as tries."""
     former_workers: dict[str, list[str]]

@@ -136,7 +136,6 @@ FAILURE = StateMachine(
     },
     open_statuses=(UNHANDLED, ACKNOWLEDGED, REGRESSED),
 )
-"""State of the handling of failures with one cause."""
 
 GATHERING, CANARY, WATCHING, WORKING, DONE, STOPPED = "GATHERING", "CANARY", "WATCHING", "WORKING", "DONE", "STOPPED"
 BULK = StateMachine(

@@ -17,7 +17,6 @@ from ..utils.formatting import HOUR, SECOND, format_duration
 from .models import DurationBaseline
 
 ENOUGH = 3
-"""Minimum number of samples for a baseline."""
 MAX_RECENT_RUNS = 2_000
 MAX_SHOWN = 6
 FIELDS = ("name", "version", "status", "created_at", "ended_at", "idle_ms")

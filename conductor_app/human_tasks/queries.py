@@ -38,7 +38,6 @@ OF_ATTEMPTS = {"COMPLETED": COMPLETED, "EXPIRED": TIMED_OUT}
 SEARCHED_ROWS = 20_000
 MAX_READ = 2_000
 MAX_VALUES = 500
-"""Maximum number of values in one filter."""
 MAX_SHOWN = 100
 """Tasks on one page with their inputs and outputs. Larger pages are cut to this size."""
 CLAUSE = re.compile(r"^\s*(?P<path>[\w$@-]+(?:\.[\w$@-]+|\[\d+\])*)\s*(?P<sign>=|>=|<=|>|<)\s*(?P<value>.+?)\s*$")

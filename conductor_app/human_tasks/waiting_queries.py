@@ -143,7 +143,6 @@ COMPLETION_RIGHTS: tuple[Right, ...] = (
 )
 """The rights to claim, release, reassign, skip, save and complete a task: those to report on it by its reference."""
 FIELD_BY_TARGET_TYPE = {WORKFLOW_DEF: "run__name", WORKFLOW: "run_id", TASK_DEF: "task__name"}
-"""The field of an attempt that names the target of each type."""
 
 
 def visible_human_tasks(attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:

@@ -13,7 +13,6 @@ from ..core.states import ATTEMPT, RUN, TASK, StateMachine
 from ..db.fields import DocumentField, IdField, MomentField
 
 TASK_ONLY_STATUSES = ["COMPLETED_WITH_ERRORS", "SKIPPED"]
-"""Statuses of tasks that attempts do not have."""
 
 
 def status_in(statuses: frozenset[str]) -> Q:

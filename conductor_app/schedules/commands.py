@@ -134,7 +134,6 @@ def change_tags(name: str, change: Callable[[Tags], Tags], by: str) -> None:
 
 
 MAX_BACKFILLED = 5_000
-"""The maximum number of slots in one backfill."""
 
 
 def run_now(name: str, by: str, reason: str = "") -> str:

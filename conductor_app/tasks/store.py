@@ -338,7 +338,6 @@ def _fetch_claimed(ids: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 NO_WORKER = ""
-"""The name of a worker that is not drained."""
 
 
 def find_next_visible(queues: Collection[str]) -> dict[str, int]:

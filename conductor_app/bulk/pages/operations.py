@@ -49,7 +49,6 @@ from ..queries import (
 
 PERMISSION = "conductor.change_run"
 MAX_CHECKED_RUNS = 50
-"""Maximum number of runs that are checked individually for an upgrade."""
 MAX_REASONS = 10
 NUMBER_FIELDS = ("version", "failure_group", "least_ms", "most_ms", *selections.MOMENTS)
 ACTION_DESCRIPTIONS = {name: action.sentence for name, action in RUN_ACTIONS.items()} | {

@@ -54,7 +54,6 @@ IMPACT_PILLS = {
     CONTINUES: ("waiting", "active"),
     DROPPED: ("stopped", "skipped"),
 }
-"""The color and the icon of each impact."""
 IMPACT_LABELS = {
     AGAIN: gettext_lazy("will rerun"),
     RESUMED: gettext_lazy("will resume its sub-workflow"),
@@ -64,7 +63,6 @@ IMPACT_LABELS = {
     CONTINUES: gettext_lazy("continues"),
     DROPPED: gettext_lazy("result dropped"),
 }
-"""The label of each impact."""
 SHORT_LABELS = {
     AGAIN: gettext_lazy("rerun"),
     RESUMED: gettext_lazy("resumes"),
@@ -255,7 +253,6 @@ DONE = {
 }
 """What the message says after each operation."""
 FROM_TASK_OPERATIONS = ("rerun", "rewind")
-"""Operations that continue from one of the tasks."""
 EDITABLE_INPUTS = {"task_input": gettext_lazy("task input"), "input": gettext_lazy("input")}
 MAX_TASKS = 500
 PERMISSION = "conductor.change_run"

@@ -29,7 +29,6 @@ OBJECT_PROPERTIES = frozenset(
         "__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__", "constructor",
     }
 )  # fmt: skip
-"""The properties that every object inherits."""
 UNDEFINED: Final = object()
 LITERALS = {"true": True, "false": False, "null": None, "undefined": UNDEFINED}
 

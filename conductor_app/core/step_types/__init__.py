@@ -40,7 +40,6 @@ from .worker_tasks import (
 )
 
 STEP_TYPES: dict[str, StepType] = {}
-"""All step types by name."""
 
 
 def enter(step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:

@@ -21,7 +21,6 @@ class AiTask(BuiltIn):
     naming_inputs = (*INTEGRATION_INPUTS, *MODEL_INPUTS.values())
     receiving_inputs = (*naming_inputs, "mcpServer", "method", "index", "namespace")
     needed_inputs: ClassVar[tuple[str, ...]] = ()
-    """Inputs of which each is required."""
     policy_defaults = {"retryCount": 3, "retryDelaySeconds": 2, "retryLogic": "LINEAR_BACKOFF"}
 
     def named_objects(self, inputs: JsonValue) -> Iterator[NamedUse]:

@@ -51,7 +51,6 @@ from .base import (
 )
 
 ITERATION_LIMIT = re.compile(r"iteration['\"]?\]?\s*<(=?)\s*(\d{1,9})\b")
-"""A comparison of the iteration with a number in a loop condition."""
 
 
 class DoWhile(StepType):

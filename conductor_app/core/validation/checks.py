@@ -205,7 +205,6 @@ def _references_with_loops(steps: list[Document], loops: int = 0) -> Iterator[tu
 MAX_ERRORS = 1_000
 """The maximum number of errors of a definition. The expressions after the last one are not checked."""
 MAX_TEXT_LENGTH = 1_000
-"""The maximum length of a text within an error."""
 UNPREFIXED_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
 
 
@@ -320,7 +319,6 @@ VARIABLES = NamedTable(
     FieldSpec("appendArray", read_boolean),
 )
 ACTIONS = ("start_workflow", "complete_task", "fail_task", "terminate_workflow", "update_workflow_variables")
-"""The actions of handlers."""
 
 ACTION = NamedTable(
     "Action",

@@ -98,7 +98,6 @@ class DefinitionAdmin(GrantedRowsAdmin):
 
     kind = ""
     target_type = ""
-    """The type of the definitions in permissions."""
     sample: dict[str, Any] = {}
     templates: Mapping[str, WorkflowTemplate] = {}
     """What a new definition can begin with, by name."""

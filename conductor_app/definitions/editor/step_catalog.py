@@ -25,7 +25,6 @@ from ..step_labels import type_label
 TYPED, LONG_TYPED, NAMES, ROWS = "typed", "long typed", "names", "rows"
 """Kinds of members: any JSON value as text, on one line or several, a list of names, and an object in rows."""
 REFERENCES, TASKS, WORKFLOWS, STEPS = "references", "tasks", "workflows", "steps"
-"""Lists of suggestions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,6 @@ from .kinds import (
 
 NAME_BY_PLURAL = {plural: name for name, plural in KIND_NAMES.items()}
 VIEW_OWNER = "Git"
-"""The owner of the views of alerts from folders."""
 MAX_REMOVALS = 100
 """The removals of alerts that are searched for those of a view."""
 

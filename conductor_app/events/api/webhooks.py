@@ -38,7 +38,6 @@ can_report_task = RequiresAccess(TASK_REPORT_RIGHTS, targets.attempt_in_address(
 can_complete_by_reference = RequiresAccess(TASK_REPORT_RIGHTS, targets.tasks_by_reference("workflow"))
 can_create_webhook = RequiresDefinitionAccess(WEBHOOK, targets.definitions_in_body(WEBHOOK))
 QUEUE_STATUSES = ("COMPLETED", "FAILED")
-"""The statuses that have a queue."""
 QUEUE_NAME_FORMAT = "conductor:{}"
 MAX_BODY_BYTES = 1 << 20
 """The maximum size of the body of a webhook's request."""

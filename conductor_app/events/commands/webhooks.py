@@ -31,7 +31,6 @@ from ..store import condition_paths, waiting_attempts
 from .intake import receive_event
 
 WINDOW_SECONDS = 300
-"""The maximum age of a signature."""
 DELIVERY_HEADERS = ("x-github-delivery", "x-gitlab-event-uuid", "x-shopify-webhook-id", "webhook-id", "x-message-id")
 """Headers in which senders put the id of a message."""
 Document = dict[str, Any]

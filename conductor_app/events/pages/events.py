@@ -65,7 +65,6 @@ VERDICT_LABELS = {
     NOT_MATCHED: ("stopped", gettext_lazy("condition false")),
     FAILED: ("failed", gettext_lazy("condition failed")),
 }
-"""The color and the label of each verdict."""
 OUTCOME_LABELS = {
     MATCHED: gettext_lazy("A handler matched"),
     NOT_MATCHED: gettext_lazy("A condition was false"),
@@ -86,7 +85,6 @@ SOURCE_LABELS = {
     "kafka": "Kafka",
     "nats": "NATS",
 }
-"""The sources of events."""
 ACTION_LABELS = {
     "start_workflow": gettext_lazy("started run {run}"),
     "complete_task": gettext_lazy("completed a task of run {run}"),

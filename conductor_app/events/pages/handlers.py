@@ -41,7 +41,6 @@ SAMPLE = {
     ],
     "active": True,
 }
-"""Sample document of a new handler."""
 MAX_EVENTS = 10
 
 

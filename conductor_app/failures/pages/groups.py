@@ -62,7 +62,6 @@ STATE_PILLS = {
 MAX_ACTIONS = 20
 RETRY = "retry"
 SHARED_ACTIONS = ("acknowledge", "resolve", "ignore", "reopen", "assign")
-"""Actions on several groups at once."""
 BREAKDOWN_LABELS = {
     "version": gettext_lazy("By version"),
     "build": gettext_lazy("By worker build"),

@@ -35,7 +35,6 @@ from . import serializers
 MAX_PAGE_SIZE = 5_000
 MAX_SORTS = 5
 QUERY_IDENTITY_PARAMETERS = ("query", "freeText", "sort", "classifier", "topLevelOnly")
-"""The parameters that are equal in two pages of one search."""
 
 
 @dataclass(frozen=True, slots=True)

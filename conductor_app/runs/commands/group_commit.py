@@ -18,7 +18,6 @@ from ...core.snapshot import Run
 from ..store.writing import FinalQuery, RunOrigin
 
 MAX_GROUP = 16
-"""The maximum number of changes in one transaction."""
 MAX_ACTIVE_GROUPS = 2
 """The number of groups at the same time: one decides while the database executes the statements of another."""
 MAX_WAIT_SECONDS = 0.05

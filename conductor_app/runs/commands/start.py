@@ -46,7 +46,6 @@ from .group_commit import GroupedChange
 from .loaded_data import LoadedData
 
 FARTHEST_MS = 366 * 86_400_000
-"""The farthest time of a delayed start."""
 
 
 @dataclass(frozen=True, slots=True)

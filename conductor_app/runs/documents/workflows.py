@@ -288,7 +288,6 @@ def _known_payload(payload: JsonValue) -> Any:
 
 MAX_BUNDLED_ATTEMPTS, MAX_BUNDLED_HISTORY = 20_000, 5_000
 REPEATED_FIELDS = ("workflowTask", "taskDefinition")
-"""Fields of each attempt that repeat the definition."""
 
 
 def export_run(run: Run, now: int, by: str, server: str) -> dict[str, Any]:

@@ -32,7 +32,6 @@ RECEIVER_KINDS = {
     OVERDUE_RUN: RUN,
     OVERDUE_TASK: TASK,
 }
-"""The kind of receiver of each subject."""
 MAX_COUNTED = 1_000
 
 

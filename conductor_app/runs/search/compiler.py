@@ -18,7 +18,6 @@ from .free_text import SearchLanguage, parse_free_text
 from .parser import And, Clause, Condition, Not, Or, parse_query, syntax_error
 
 FREE_TEXT_SCAN_LIMIT = 5_000
-"""Maximum number of rows whose texts are searched for free text."""
 
 
 class SearchQuery:

@@ -175,7 +175,6 @@ LIKE = {SqliteDocumentSql: "LIKE %s ESCAPE '\\'", PostgresqlDocumentSql: "ILIKE 
 
 
 DOCUMENT_SCAN_LIMIT = 20_000
-"""Maximum number of rows whose documents are read."""
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,6 @@ class SearchField:
     is_ordered: bool = True
     """True if the index lists the rows of one value in the order of their creation."""
     is_order_column: bool = False
-    """True if this is the time column by which rows are ordered."""
     is_nullable: bool = False
 
     def is_covered_by(self, leading: str | None, clause: Clause) -> bool:

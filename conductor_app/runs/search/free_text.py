@@ -30,7 +30,6 @@ class SearchLanguage:
     fields: Mapping[str, SearchField]
     newest: str
     texts: tuple[str, ...]
-    """Columns that free text searches."""
     exact: tuple[str, ...]
     """Columns with an index in which free text finds exact values, regardless of the age of the row."""
     sorts: Mapping[str, str]

@@ -129,7 +129,6 @@ def _payload_excerpt(name: str, most: int) -> Case:
 
 
 MAX_COUNTED = 10_000
-"""Maximum number of hits that are counted."""
 MAX_SORTED = 50_000
 """Maximum number of hits that are sorted by a field without an index, newest first."""
 MAX_OLDER = 100

@@ -64,7 +64,6 @@ COPY_MIN_ROWS = 50
 MAX_STALE_ATTEMPTS = 5
 """Attempts that meet rows changed by another process before the request is refused as Busy."""
 UNANNOUNCED_DELAY_MS = 1000
-"""The minimum delay of an attempt that is not announced."""
 MAX_HISTORY_LINES = 200
 """The maximum number of effects per history entry. The last line of a longer entry counts the rest."""
 EVENT_QUEUE = EventStep.type

@@ -47,7 +47,6 @@ LONE_SURROGATE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA
 UNSUPPORTED = re.compile(r"The monty syntax parser does not yet support (.*)", re.DOTALL)
 
 worker: int | None = None
-"""The id of the worker process."""
 pool = pydantic_monty.Monty(
     binary_path=PROGRAM,
     min_processes=1,

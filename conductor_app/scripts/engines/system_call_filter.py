@@ -12,7 +12,6 @@ import struct
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """AUDIT_ARCH of each processor, from linux/audit.h."""
 SECCOMP = {"x86_64": 317, "aarch64": 277}
-"""The number of the system call that installs a filter."""
 
 # Numbers on x86_64 and aarch64, from asm/unistd_64.h and asm-generic/unistd.h. None: aarch64 has no such call.
 NUMBERS = {

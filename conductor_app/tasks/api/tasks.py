@@ -83,7 +83,6 @@ MAX_WAIT_MS = 5000
 MAX_TYPE_LENGTH, MAX_DOMAIN_LENGTH = 512, 128
 """Longer names have no queue: they are cut, so that the poll can be remembered."""
 MAX_TASKS = 1000
-"""The maximum number of tasks of one poll."""
 
 
 class BatchPoll(WorkerView):

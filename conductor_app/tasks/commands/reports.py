@@ -27,7 +27,6 @@ from .. import store
 LOGS_A_REPORT = 10
 """The maximum number of stored log lines of one report (api §3.7)."""
 MAX_LOG_LINE_LENGTH = 64_000
-"""The maximum number of characters of a stored log line."""
 Guard = Callable[[Target], None]
 """Raises Forbidden if the reporter has no permission for this task."""
 

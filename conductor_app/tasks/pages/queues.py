@@ -54,7 +54,6 @@ from .actions import task_actions
 from .task_panel import attempts_for_panel, gate_lists
 
 MAX_AHEAD = 10
-"""Number of attempts ahead in the queue that the page lists."""
 
 
 class WhyWaitingPage(ObjectPage):

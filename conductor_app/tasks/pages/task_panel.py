@@ -164,7 +164,6 @@ DOCUMENTS = ("input", "output")
 KnownVerdicts = Mapping[str, Sequence[GateVerdict]]
 MAX_VALUE_LENGTH = 200
 MAX_ERROR_LINES = 12
-"""Lines of an error that the panel shows at once."""
 MAX_ATTEMPTS = 50
 
 

@@ -12,7 +12,6 @@ from ...core.definition import possible_keys
 from ...runs.models import Attempt, Run, Task, TaskLog
 
 WINDOW_LINES = 200
-"""Lines of one window."""
 LINES_AROUND = WINDOW_LINES // 2
 MAX_SEARCHED_LINES = 20_000
 """Lines that one search scans, newest first. The next search continues there."""
@@ -149,7 +148,6 @@ def iterate_chunks(attempt_id: str) -> Iterator[list[TaskLog]]:
 
 
 MAX_ATTEMPTS = 1500
-"""Attempts that are read for one page."""
 
 
 def count_tasks(run: Run) -> dict[str, int]:

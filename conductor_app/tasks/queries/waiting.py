@@ -227,7 +227,6 @@ def _rate_limit_delay_ms(place: int, facts: GateFacts) -> int:
 
 
 MAX_HOLDERS = 20
-"""Maximum number of holders that a verdict lists."""
 
 
 @dataclass(frozen=True, slots=True)
