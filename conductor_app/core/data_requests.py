@@ -249,7 +249,7 @@ class SecretValues(DataRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class RateLimitReached(DataRequest):
+class RunLimitReached(DataRequest):
     """Whether the open runs of a definition with this rate limit key, besides this run, reach the limit. Value: bool.
 
     Runs that start with the same key are serialized until the commit.

@@ -44,7 +44,7 @@ def list_tags(target: str, name: str) -> list[Document]:
     """
     _refuse_unknown(target, name)
     found = metadata_tags(target, name)
-    config = rate_limit(name) if target == WORKFLOW_DEF else None
+    config = run_limit(name) if target == WORKFLOW_DEF else None
     if config:
         found.append({"key": config["rateLimitKey"], "value": config["concurrentExecLimit"], "type": RATE_LIMIT})
     return found
@@ -79,7 +79,7 @@ def add_tags(target: str, name: str, tags: Iterable[Document], by: str) -> None:
         _refuse_unknown(target, name)
         for tag in tags:
             if tag["type"] == RATE_LIMIT:
-                _write_rate_limit(
+                _write_run_limit(
                     target,
                     name,
                     {"rateLimitKey": tag["key"], "concurrentExecLimit": _parse_whole_number(tag["value"])},
@@ -102,7 +102,7 @@ def remove_tags(target: str, name: str, tags: Iterable[Document], by: str) -> No
         _refuse_unknown(target, name)
         for tag in tags:
             if tag["type"] == RATE_LIMIT:
-                _write_rate_limit(target, name, None, by)
+                _write_run_limit(target, name, None, by)
             else:
                 Tag.objects.filter(object_type=target, object_name=name, key=tag["key"], value=tag["value"]).delete()
         _record_change(target, name, "tag", by)
@@ -123,7 +123,7 @@ def set_tags(target: str, name: str, tags: list[Document], by: str) -> None:
         add_tags(target, name, tags, by)
 
 
-def rate_limit(name: str) -> Document | None:
+def run_limit(name: str) -> Document | None:
     """Return the rate limit of a workflow's newest version, or None.
 
     Raises:
@@ -135,7 +135,7 @@ def rate_limit(name: str) -> Document | None:
     return row.document.get("rateLimitConfig") if row.concurrent_limit else None
 
 
-def set_rate_limit(name: str, config: Document | None, by: str) -> None:
+def set_run_limit(name: str, config: Document | None, by: str) -> None:
     """Set or remove the rate limit of all versions of a workflow.
 
     Raises:
@@ -151,10 +151,10 @@ def set_rate_limit(name: str, config: Document | None, by: str) -> None:
                 save_workflow(document, by, overwrite=True, reason="Change of the rate limit.")
 
 
-def _write_rate_limit(target: str, name: str, config: Document | None, by: str) -> None:
+def _write_run_limit(target: str, name: str, config: Document | None, by: str) -> None:
     if target != WORKFLOW_DEF:
         raise Invalid("A RATE_LIMIT tag applies to workflows only. Set the limits of a task in its definition.")
-    set_rate_limit(name, config, by)
+    set_run_limit(name, config, by)
 
 
 def _parse_whole_number(value: str) -> int:

@@ -9,7 +9,7 @@ from ..events.commands import actions, intake
 from ..payloads import commands as payloads
 from ..runs.commands.change import RunCommand, change_run
 from ..runs.commands.messages import Handler, register_handlers
-from ..runs.commands.rate_limits import admit, start_held_runs
+from ..runs.commands.run_limits import admit, start_held_runs
 from ..runs.documents import workflows as failed_execution
 from ..runs.models import OVERDUE_RUN, OVERDUE_TASK, Attempt, Message, Run
 from ..runs.store import data, due_rows, loading, outbox

@@ -19,8 +19,8 @@ from ..payloads.files import delete_unfinished
 from ..runs.commands.change import RunCommand, change_run
 from ..runs.commands.control import remove_run
 from ..runs.commands.messages import deliver_due
-from ..runs.commands.rate_limits import admit_delayed_start
 from ..runs.commands.retention import record_day, runs_to_remove
+from ..runs.commands.run_limits import admit_delayed_start
 from ..runs.models import OVERDUE_RUN, OVERDUE_TASK
 from ..runs.store import due_rows, outbox, writing
 from ..runs.store.due_rows import handle_each, put_off_timers
@@ -47,12 +47,12 @@ NOTED_EVERY_MS = 10_000
 """The minimum interval between two records of passes that handled nothing."""
 
 
-def expire_leases(limit: int) -> int:
+def handle_due_timers(limit: int) -> int:
     """Handle the attempts with a due timer: lost leases, timeouts, waits, and delays of the engine."""
-    return handle_each(due_rows.due_attempts(clock.now(), limit), _expire_attempts, _put_off_attempts)
+    return handle_each(due_rows.due_attempts(clock.now(), limit), _handle_due_attempts, _put_off_attempts)
 
 
-def _expire_attempts(found: due_rows.DueAttempts) -> None:
+def _handle_due_attempts(found: due_rows.DueAttempts) -> None:
     """Decide on the due attempts of a run, and postpone them if that causes no effect."""
     if not found.run_id:
         for work in registered_work():
@@ -106,7 +106,8 @@ def deliver_messages(limit: int) -> int:
 
 
 SWEEPS: dict[str, Sweep] = {
-    "expire_leases": expire_leases,
+    # The name in metrics, logs and stored passes, from when it handled lost leases only.
+    "expire_leases": handle_due_timers,
     "wake_runs": wake_runs,
     "fire_schedules": fire_schedules,
     "start_waiting_slots": start_waiting_slots,

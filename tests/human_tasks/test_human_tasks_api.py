@@ -7,7 +7,7 @@ import pytest
 from conductor_app.access.models import AuditEntry
 from conductor_app.human_tasks import commands as human_tasks
 from conductor_app.human_tasks.models import HumanTask
-from conductor_app.processes.sweeps import expire_leases
+from conductor_app.processes.sweeps import handle_due_timers
 from conductor_app.runs.models import Attempt
 from tests.step_documents import step
 
@@ -200,10 +200,10 @@ def test_assignments_that_terminate_end_the_task_after_the_last_one(api, clock):
     api.post(f"/human/tasks/{skipped}/skip")
     assert state(api, skipped) == "TIMED_OUT"
     clock.advance(seconds=39 * 60)
-    expire_leases(100)
+    handle_due_timers(100)
     assert state(api, task) == "ASSIGNED"
     clock.advance(seconds=2 * 60)
-    expire_leases(100)
+    handle_due_timers(100)
     assert (state(api, task), state(api, moved)) == ("TIMED_OUT", "ASSIGNED")
     assert run_of(api, task)["status"] in ("FAILED", "TIMED_OUT")
 

@@ -159,10 +159,10 @@ def test_a_timer_is_not_late_after_the_clock_was_set_back_during_a_sweep(clock, 
 
     with monkeypatch.context() as stepped:
         stepped.setattr(sweeps, "change_run", change_after_a_step_of_the_clock)
-        sweeps.expire_leases(10)
+        sweeps.handle_due_timers(10)
     assert scenario.status == "RUNNING"
 
     clock.advance(seconds=1)
-    sweeps.expire_leases(10)
+    sweeps.handle_due_timers(10)
 
     assert scenario.status == "COMPLETED"

@@ -152,7 +152,7 @@ class WorkflowRateLimit(ConductorView):
 
     @ApiOperation("Get the limit of parallel runs of a workflow", permission=can_view_workflow, reply=RATE_LIMIT)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        if (config := tags.rate_limit(name)) is None:
+        if (config := tags.run_limit(name)) is None:
             raise NotFound(f"The workflow {name} has no rate limit.")
         return Json(config)
 
@@ -165,10 +165,8 @@ class WorkflowRateLimit(ConductorView):
     def put(self, request: ConductorRequest, name: str) -> None:
         config = read_request(request_body.read_object(request), RATE_LIMIT, "rateLimitConfig")
         with errors_under("rateLimitConfig"):
-            tags.set_rate_limit(
-                name, {**config, "rateLimitKey": config.get("rateLimitKey") or name}, request.actor.name
-            )
+            tags.set_run_limit(name, {**config, "rateLimitKey": config.get("rateLimitKey") or name}, request.actor.name)
 
     @ApiOperation("Remove the limit of parallel runs of a workflow", permission=can_update_workflow, reply=EMPTY_REPLY)
     def delete(self, request: ConductorRequest, name: str) -> None:
-        tags.set_rate_limit(name, None, request.actor.name)
+        tags.set_run_limit(name, None, request.actor.name)

@@ -32,7 +32,7 @@ from ..documents.workflows import find_run
 from ..models import Attempt, Run, Task
 from ..store import loading
 from ..store.rows import parse_iteration_path
-from . import rate_limits
+from . import run_limits
 from .change import Audit, DecisionFailed, RunCommand, change_run
 
 
@@ -94,12 +94,12 @@ def restart_command(
         NotFound: when there is no such run or definition.
     """
     if not latest and version is None:
-        return run_id, rate_limits.with_rate_limit(commands.restart_run(None))
+        return run_id, run_limits.with_run_limit(commands.restart_run(None))
     name = _find_run(run_id).name
     definition = find(name, version)
     if definition is None:
         raise NotFound(f"No such workflow definition: {name}" + (f", version {version}" if version else ""))
-    return run_id, rate_limits.with_rate_limit(commands.restart_run(definition))
+    return run_id, run_limits.with_run_limit(commands.restart_run(definition))
 
 
 def move_to_version_command(

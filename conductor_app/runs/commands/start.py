@@ -30,7 +30,7 @@ from ...utils import clock, fault_points, randomness
 from ..models import Run as RunRow
 from ..store import loading
 from ..store.writing import RunOrigin, StaleRow, StatementBatch
-from . import control, rate_limits
+from . import control, run_limits
 from .change import (
     GROUPS,
     DecisionFailed,
@@ -154,7 +154,7 @@ class StartLoop(TransactionLoop):
         """
         run, request = self.new_run, self.request
         is_plain = self.within_transaction is None and not request.labels and not self.data.named
-        if not is_plain or rate_limits.rate_limit_config(run.definition)[1] > 0 or not may_share_transaction():
+        if not is_plain or run_limits.run_limit_of(run.definition)[1] > 0 or not may_share_transaction():
             return None
         return GroupedChange(run.id, "", no_command, self.actor, "", new_run=run, origin=self._origin())
 
@@ -167,7 +167,7 @@ class StartLoop(TransactionLoop):
         self.data.forget_transient()
         run, now = self.new_run, clock.now()
         # A run that starts later is counted by its limit when its time has come.
-        run = run if run.begins_later(now) else _apply_rate_limit(run)
+        run = run if run.begins_later(now) else _apply_run_limit(run)
         decision = decide_from_rows(run, no_command, self.data, now, saves_partially)
         if not decision.data_requests or decision.effects:
             fault_points.reach("before-commit")
@@ -312,10 +312,10 @@ def _check_input(run: Run) -> None:
         raise InputInvalid([ValidationError(f"input{place}", message) for place, message in found])
 
 
-def _apply_rate_limit(run: Run) -> Run:
+def _apply_run_limit(run: Run) -> Run:
     """Return the run with its limit key, held if the limit of its definition is reached."""
-    key = rate_limits.rate_limit_key_for_run(run, run.definition, run.input)
-    return replace(run, limit_key=key, is_held=rate_limits.is_limit_reached(run.definition, key)) if key else run
+    key = run_limits.limit_key_of(run, run.definition, run.input)
+    return replace(run, limit_key=key, is_held=run_limits.is_limit_reached(run.definition, key)) if key else run
 
 
 def start_by_hand(request: StartRequest, by: str, reason: str = "") -> tuple[str, bool]:

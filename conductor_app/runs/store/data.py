@@ -27,10 +27,10 @@ from ...core.data_requests import (
     LastOutput,
     ListItem,
     OpenTaskInside,
-    RateLimitReached,
     ReferencesInUse,
     RemainingSummary,
     RemainingTasks,
+    RunLimitReached,
     RunPayload,
     StepOutcomes,
     TaskAt,
@@ -405,8 +405,8 @@ def _environment_variables(run: Run, requests: list[Environment], now: int) -> d
     return dict.fromkeys(requests, all_variables())
 
 
-def _rate_limits(run: Run, requests: list[RateLimitReached], now: int) -> dict[DataRequest, Any]:
-    return {each: is_rate_limit_reached(each.name, each.key, each.limit, but=run.id) for each in requests}
+def _run_limits(run: Run, requests: list[RunLimitReached], now: int) -> dict[DataRequest, Any]:
+    return {each: is_run_limit_reached(each.name, each.key, each.limit, but=run.id) for each in requests}
 
 
 LOADERS: dict[type, Callable[[Run, list[Any], int], dict[DataRequest, Any]]] = {
@@ -428,16 +428,16 @@ LOADERS: dict[type, Callable[[Run, list[Any], int], dict[DataRequest, Any]]] = {
     IdempotencyLookup: _idempotency_holders,
     CachedTaskOutput: _cached_task_outputs,
     CachedRunOutput: _cached_run_outputs,
-    RateLimitReached: _rate_limits,
+    RunLimitReached: _run_limits,
 }
 
 
-def set_rate_limit(run_id: str, key: str, is_held: bool) -> None:
-    """Set the rate limit key of a run that has not started, and whether the limit holds the run back."""
+def set_run_limit(run_id: str, key: str, is_held: bool) -> None:
+    """Set the limit key of a run that has not started, and whether the limit holds the run back."""
     RunRow.objects.filter(pk=run_id, next_seq=1).update(limit_key=key, is_held=is_held)
 
 
-def is_rate_limit_reached(name: str, key: str, limit: int, but: str = "") -> bool:
+def is_run_limit_reached(name: str, key: str, limit: int, but: str = "") -> bool:
     """Return True if a run that starts now must wait. Starts with the same key are serialized until the commit.
 
     `but`: a run that is not counted.

@@ -2,7 +2,7 @@
 
 After a command, the first rule that fires wins; then all are evaluated again. A claim (`claim_attempts` in
 `taskcluster/store.py`) sets the end of the lease, which clients see as `takenUntil`, and `renew_lease` extends it. The
-sweep `expire_leases` finds the attempt after that time, and `time_out` ends it with the reason `claim-expired`.
+sweep of due timers finds the attempt after that time, and `time_out` ends it with the reason `claim-expired`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

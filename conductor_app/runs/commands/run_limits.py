@@ -1,4 +1,4 @@
-"""Workflow rate limits: the maximum number of concurrent runs per key (execution §5.4).
+"""Run limits: the maximum number of concurrent runs of a workflow per key (`rateLimitConfig`, execution §5.4).
 
 A start computes the key and calls `is_limit_reached`. A run over the limit is created as held: its first task is not
 visible. When a run of the key ends, `core/rules/finish.py` sends the message "release", which calls `start_held_runs`.
@@ -6,14 +6,14 @@ visible. When a run of the key ends, `core/rules/finish.py` sends the message "r
 quotas (`access/quotas.py`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
 
 from ...core import commands, snapshot
-from ...core.data_requests import RateLimitReached
+from ...core.data_requests import RunLimitReached
 from ...core.decision_context import Command, DecisionContext
 from ...core.definition import Definition
 from ...core.effects import Effect, TransitionRun
@@ -28,7 +28,7 @@ from ..store import data
 from .change import RunCommand, change_run
 
 
-def rate_limit_config(definition: Definition) -> tuple[str, int, str]:
+def run_limit_of(definition: Definition) -> tuple[str, int, str]:
     """Return the unresolved key, the limit (0: none) and the policy of a definition."""
     config = definition.document.get("rateLimitConfig") or {}
     try:
@@ -38,19 +38,17 @@ def rate_limit_config(definition: Definition) -> tuple[str, int, str]:
     return str(config.get("rateLimitKey") or ""), limit, str(config.get("policy") or "QUEUE")
 
 
-def rate_limit_key(definition: Definition, scope: Any) -> str:
-    """Return the limit key of a run, with expressions resolved in `scope`. It is empty without a limit."""
-    written, limit, _ = rate_limit_config(definition)
+def limit_key_of(run: snapshot.Run | Run, definition: Definition, given: Any) -> str:
+    """Return the limit key of a run that starts with this definition and input. It is empty without a limit."""
+    written, limit, _ = run_limit_of(definition)
     if limit <= 0:
         return ""
-    value = resolve_template(written, scope) if "${" in written else written
-    return strip_nul(field_text(value))[:512] or definition.name
-
-
-def rate_limit_key_for_run(run: snapshot.Run, definition: Definition, given: Any) -> str:
-    """Return the limit key of a run that starts with this definition and input."""
     values = {"input": given, "correlationId": run.correlation_id, "workflowId": run.id, "version": definition.version}
-    return rate_limit_key(definition, scope_of(values))
+    if "${" in written:
+        written = resolve_template(
+            written, lambda root, name: values.get(name, MISSING) if root == "workflow" else MISSING
+        )
+    return strip_nul(field_text(written))[:512] or definition.name
 
 
 def is_limit_reached(definition: Definition, key: str, *, rejects: bool = True, but: str = "") -> bool:
@@ -61,8 +59,8 @@ def is_limit_reached(definition: Definition, key: str, *, rejects: bool = True, 
     Raises:
         Conflict: when the limit is reached, the policy is REJECT, and `rejects` is True.
     """
-    _, limit, _ = rate_limit_config(definition)
-    if not data.is_rate_limit_reached(definition.name, key, limit, but):
+    _, limit, _ = run_limit_of(definition)
+    if not data.is_run_limit_reached(definition.name, key, limit, but):
         return False
     if rejects:
         _refuse_rejected(definition, key)
@@ -75,7 +73,7 @@ def _refuse_rejected(definition: Definition, key: str) -> None:
     Raises:
         Conflict: when it is.
     """
-    _, limit, policy = rate_limit_config(definition)
+    _, limit, policy = run_limit_of(definition)
     if policy == "REJECT":
         raise Conflict(
             f"The limit of {limit} concurrent runs of {definition.name} with the rate limit key '{key}' is reached."
@@ -87,16 +85,15 @@ def admit(run_id: str) -> None:
     run = Run.objects.get(pk=run_id)
     definition = load_definition(run.resolved_definition_id)
     given = payload_storage.load_payload(run.input_path) if run.input_path else run.input
-    values = {"input": given, "correlationId": run.correlation_id, "workflowId": run.id, "version": run.version}
-    key = rate_limit_key(definition, scope_of(values))
+    key = limit_key_of(run, definition, given)
     if not key or run.next_seq > 1:
         return
     with transaction.atomic():
         is_held = is_limit_reached(definition, key, rejects=False, but=run_id)
-        data.set_rate_limit(run_id, key, is_held)
+        data.set_run_limit(run_id, key, is_held)
 
 
-def with_rate_limit(command: Command) -> Command:
+def with_run_limit(command: Command) -> Command:
     """Return a restart command that holds the run if its limit is reached, as for any start."""
 
     def limited(run: snapshot.Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -108,9 +105,9 @@ def with_rate_limit(command: Command) -> Command:
 
 def _is_held(begun: TransitionRun, run: snapshot.Run, ctx: DecisionContext) -> TransitionRun:
     definition, is_held = begun.facts["definition"], False
-    limit = rate_limit_config(definition)[1]
-    key = rate_limit_key_for_run(run, definition, ctx.input()) if limit > 0 else ""
-    if key and (is_held := ctx.require(RateLimitReached(definition.name, key, limit))) and not run.parent_id:
+    limit = run_limit_of(definition)[1]
+    key = limit_key_of(run, definition, ctx.input()) if limit > 0 else ""
+    if key and (is_held := ctx.require(RunLimitReached(definition.name, key, limit))) and not run.parent_id:
         _refuse_rejected(definition, key)
     return replace(begun, facts={**begun.facts, "limit_key": key, "is_held": is_held})
 
@@ -119,11 +116,6 @@ def admit_delayed_start(run_id: str) -> None:
     """Hold a run whose delayed start is due, if the limit of its definition is reached."""
     if Run.objects.filter(pk=run_id, next_seq=1, limit_key="", parent_id="").exists():
         admit(run_id)
-
-
-def scope_of(values: dict[str, Any]) -> Callable[[str, str], Any]:
-    """Return the resolver of expressions in a key, which can refer to `workflow` values only."""
-    return lambda root, name: values.get(name, MISSING) if root == "workflow" else MISSING
 
 
 def start_held_runs(name: str, key: str) -> None:
@@ -138,4 +130,4 @@ def start_held_runs(name: str, key: str) -> None:
 
 
 def _limit(run: Run) -> int:
-    return rate_limit_config(load_definition(run.resolved_definition_id))[1]
+    return run_limit_of(load_definition(run.resolved_definition_id))[1]
