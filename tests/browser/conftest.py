@@ -70,15 +70,16 @@ class Pages:
         self.browser, self.url = browser, url
         self.contexts, self.validation_errors = [], []
 
-    def open(self, user: User, *, size=WIDE, scheme: str = "light"):
-        """Open a new page in a new session."""
-        client = Client()
-        client.force_login(user)
-        cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value, "url": self.url}
+    def open(self, user: User | None, *, size=WIDE, scheme: str = "light"):
+        """Open a new page in a new session, signed in as the user if one is given."""
         context = self.browser.new_context(
             base_url=self.url, viewport=size, color_scheme=scheme, reduced_motion="reduce"
         )
-        context.add_cookies([cookie])
+        if user:
+            client = Client()
+            client.force_login(user)
+            value = client.cookies["sessionid"].value
+            context.add_cookies([{"name": "sessionid", "value": value, "url": self.url}])
         self.contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(15_000)

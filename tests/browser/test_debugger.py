@@ -44,18 +44,6 @@ def test_a_breakpoint_of_a_definition_stops_the_runs_that_start_until_it_is_remo
     expect(page.get_by_text("Completed in").first).to_be_visible()
 
 
-def test_a_start_stops_before_the_step_that_its_form_names(page, order):
-    page.goto(f"{DEFINITIONS}/{order.pk}/start/")
-    page.get_by_label("Stop before step").select_option("third")
-    page.get_by_role("button", name="Show API call").click()
-    expect(page.locator("#calls pre").first).to_contain_text('"taskReferenceName": "third"')
-
-    page.get_by_role("button", name="Start", exact=True).click()
-    expect(page.get_by_text("Stopped at a breakpoint before this step").first).to_be_visible()
-    page.get_by_role("link", name="Debugger").click()
-    expect(page.locator(".debugger h3").first).to_contain_text("third")
-
-
 @pytest.mark.looks
 def test_the_breakpoints_of_a_definition_can_be_used_by_everybody(page, order):
     page.goto(f"{DEFINITIONS}/{order.pk}/change/")

@@ -12,11 +12,10 @@ from conductor_app.alerts.models import SavedView
 from conductor_app.bulk import executor as bulk
 from conductor_app.bulk.models import BulkOperation
 from conductor_app.core.decide import Report
-from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.events.workers.publisher import publish_due_events
 from conductor_app.failures import commands as failure_groups
 from conductor_app.tasks.commands import reports as task_commands
-from tests.browser.test_workflow_canvas import node, set_field
+from tests.browser.test_workflow_canvas import node
 from tests.builders import human, switch
 from tests.recording_web_server import json_answer, running_web_server
 from tests.stored_scenarios import (
@@ -24,7 +23,6 @@ from tests.stored_scenarios import (
     claim_next,
     define_task,
     define_workflow,
-    reload_run,
     start_run,
     step,
 )
@@ -57,23 +55,6 @@ def fail_order(order: int, reason: str = TRACEBACK):
 def orders(transactional_db):
     define_task("charge", retryCount=0)
     define_workflow("order", step("charge", inputParameters={"order": "${workflow.input.order}"}))
-
-
-def test_a_failure_on_the_overview_is_understood_and_retried_with_three_clicks(page, orders, click):
-    run = fail_order(4711)
-    failure_groups.group_failures(100)
-
-    page.goto("/admin/")
-    expect(page.locator(".failure-row")).to_contain_text("KeyError: 'iban'")
-    click(page.get_by_role("link", name="Newest failed run"))
-    expect(page.locator(".cause")).to_contain_text("Failed at charge, attempt 1 of 1: KeyError: 'iban'")
-    expect(page.locator("#task-open")).to_contain_text("the gateway has no account of order 4711")
-    click(page.locator("#act-retry summary"))
-    click(page.get_by_role("button", name="Retry this run"))
-
-    expect(page.locator(".messagelist")).to_contain_text("Retry started.")
-    assert reload_run(run).status == "RUNNING"
-    assert click.count == 3
 
 
 def test_a_mail_leads_to_the_failing_line_of_a_log_with_three_clicks(page, live, settings, orders, click):
@@ -164,34 +145,6 @@ def test_an_order_is_found_by_its_input_and_compared_with_one_that_worked(page, 
     assert click.count == 2
 
 
-def test_a_definition_is_changed_tested_published_and_rolled_back(page, orders, click):
-    define_task("notify")
-    page.goto("/admin/conductor/workflowdefinition/")
-    click(page.locator("#result_list").get_by_role("link", name=re.compile("^order")).first)
-    click(page.get_by_role("link", name="Edit", exact=True))
-    click(node(page, "charge"))
-    set_field(page, "Reference", "pay")
-    click(page.get_by_role("button", name="Review and save"))
-    expect(page.locator("main")).to_contain_text("step pay")
-    page.get_by_label("Reason", exact=True).fill("a shorter name")
-    click(page.get_by_role("button", name="Save", exact=True))
-    expect(page.get_by_role("heading", name="order v2")).to_be_visible()
-    assert click.count == 5
-
-    click(page.get_by_role("link", name="Test", exact=True))
-    click(page.locator("[data-save]"))
-    expect(page.locator(".verdict-card")).to_contain_text("Completed")
-    page.go_back()
-    page.go_back()
-    click(page.locator(".version-list").get_by_role("link", name="v1"))
-    click(page.get_by_text("Roll back to v1"))
-    click(page.get_by_role("button", name="Save as version 3"))
-    expect(page.get_by_role("heading", name="order v3")).to_be_visible()
-    newest = WorkflowDefinition.objects.get(name="order", version=3)
-    assert newest.document["tasks"][0]["taskReferenceName"] == "charge"
-    assert click.count == 10
-
-
 def test_a_wrong_reference_is_named_with_the_nearest_step_after_three_clicks(page, orders, click):
     define_task("notify")
     define_workflow("receipts", step("charge"), step("notify", inputParameters={"to": "${charge.output.mail}"}))
@@ -206,42 +159,6 @@ def test_a_wrong_reference_is_named_with_the_nearest_step_after_three_clicks(pag
     expect(page.locator("[data-findings]")).to_contain_text("There is no step chrage")
     expect(page.locator("[data-findings]")).to_contain_text("Did you mean charge?")
     assert click.count == 3
-
-
-def test_a_rerun_from_a_task_is_previewed_and_applied_with_four_clicks(page, orders, click):
-    define_task("ship", retryCount=0)
-    define_workflow("parcel", step("charge"), step("ship"))
-    run = start_run("parcel", correlation_id="P-1")
-    claim_and_report("charge")
-    claim_and_report("ship", "FAILED", reason="no van")
-
-    page.goto(f"/admin/conductor/run/{run.pk}/change/")
-    click(page.locator(".timeline").get_by_role("link", name="charge"))
-    expect(page.locator("#task-open")).to_contain_text("charge")
-    click(page.locator("#task-open #act-rerun summary"))
-    click(page.locator("#act-rerun").get_by_role("link", name="Preview"))
-    expect(page.locator("#result")).to_contain_text("will rerun")
-    click(page.get_by_role("button", name=re.compile("^Apply")))
-
-    page.wait_for_url(f"**/run/{run.pk}/change/**")
-    assert reload_run(run).status == "RUNNING"
-    assert click.count == 4
-
-
-def test_the_gate_of_a_waiting_task_is_named_with_two_clicks_from_the_overview(page, orders, click):
-    define_task("charge", concurrentExecLimit=1)
-    for number in (1, 2):
-        start_run("order", correlation_id=f"order-{number}")
-    held = claim_next("charge", "w7")
-
-    page.goto("/admin/")
-    click(page.locator(".numbers").get_by_role("link", name="Running"))
-    click(page.locator("#result_list").get_by_role("link", name="order-2"))
-    expect(page.locator(".cause")).to_contain_text("1 of 1 tasks of this name run")
-    assert click.count == 2
-    page.goto(f"{page.url.partition('?')[0]}?task=charge")
-    page.get_by_role("link", name="Queue position and preceding tasks").click()
-    expect(page.locator(".holders a")).to_have_attribute("href", f"/admin/conductor/run/{held.run_id}/change/")
 
 
 @pytest.fixture
@@ -263,18 +180,6 @@ def test_a_human_task_is_answered_with_two_clicks_from_its_run(page, refund, cli
     expect(page.locator(".messagelist")).to_contain_text("Completed approve of refund.")
     expect(page.locator(".cause")).to_contain_text("pay")
     assert click.count == 2
-
-
-def test_a_human_task_is_answered_with_three_clicks_from_the_overview(page, refund, click):
-    page.goto("/admin/")
-    click(page.get_by_role("link", name="1 human task"))
-    click(page.get_by_role("link", name="Answer"))
-    click(page.get_by_role("button", name="Reject"))
-
-    expect(page.locator(".messagelist")).to_contain_text("Completed approve of refund.")
-    expect(page.get_by_text("No open human tasks")).to_be_visible()
-    assert reload_run(refund).status == "COMPLETED"
-    assert click.count == 3
 
 
 def test_an_alert_target_is_set_up_and_shows_the_answer_to_a_test(page, settings, click):

@@ -1,4 +1,4 @@
-"""Operators' scenarios in a browser: a rerun that was planned, a thousand failures of few causes, a task that waits."""
+"""Operators' scenarios in a browser: failures of few causes, and a task that waits."""
 
 import re
 
@@ -10,11 +10,11 @@ from conductor_app.core.decide import Report
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.failures import commands as failure_groups
 from conductor_app.runs.commands.start import StartRequest, start_run
-from conductor_app.runs.models import Run, Task
+from conductor_app.runs.models import Run
 from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.tasks.commands.claims import claim_tasks
-from tests.browser.page_checks import NARROW, assert_accessible, has_no_horizontal_scroll
-from tests.builders import definition, fork, loop, policy, step, step_without_policy
+from tests.browser.page_checks import assert_accessible
+from tests.builders import definition, policy, step, step_without_policy
 from tests.scenario import ACTOR, register_definitions
 
 
@@ -25,41 +25,6 @@ def start(name: str) -> str:
 def work(queue: str, outcome: str = "COMPLETED", reason: str = "") -> None:
     [attempt] = claim_tasks(queue, worker="w7@41", wait_ms=0)
     task_commands.report_task(attempt.run_id, attempt.id, Report(outcome, {}, reason), ACTOR)
-
-
-def again(page) -> set[str]:
-    """Return the tasks that the plan marks for a rerun."""
-    rows = page.locator("#result tbody tr").filter(has_text="will rerun")
-    return {row.split()[0] for row in rows.all_inner_texts()}
-
-
-def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_matches_its_preview(page):
-    charge = step("charge", policy=policy() | {"sideEffects": "external"})
-    body = fork([charge, step("notify")], [step("stock")])
-    register_definitions(definition(step("first"), loop("rounds", *body, step("pack"), times=3), name="parcel"))
-    run = start("parcel")
-    work("first")
-    for turn in (1, 2):
-        for name in ("charge", "stock", "notify"):
-            work(name)
-        work("pack", "COMPLETED" if turn == 1 else "FAILED", "the box was too small")
-
-    page.goto(f"/admin/runs/{run}/plan/?do=rerun")
-    page.get_by_label("From this task on").select_option(label="charge__2 · Worker task · completed")
-    page.get_by_role("button", name="Preview").click()
-    expect(page.locator(".warn")).to_contain_text("charge__2")
-    planned = again(page)
-    assert planned == {"rounds", "charge__2", "notify__2", "join__2", "pack__2"}
-    assert_accessible(page)
-    page.get_by_label("Reason").fill("the card was wrong")
-    page.get_by_role("button", name=re.compile("^Apply")).click()
-
-    page.wait_for_url(f"**/run/{run}/change/**")
-    kept = set(Task.objects.filter(run_id=run).values_list("ref", "iteration_path"))
-    assert ("charge", "2") in kept and ("notify", "2") not in kept and ("stock", "2") in kept
-    page.set_viewport_size(NARROW)
-    page.goto(f"/admin/runs/{run}/plan/?do=skip&ref=pack")
-    assert has_no_horizontal_scroll(page)
 
 
 def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_canary(page):

@@ -5,9 +5,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from conductor_app.core.definition import walk
 from conductor_app.definitions.models import WorkflowDefinition
-from conductor_app.runs.models import Run
 from tests.browser.editor_text import replace_in_editor, text_of_editor
 from tests.browser.page_checks import (
     NARROW,
@@ -17,19 +15,9 @@ from tests.browser.page_checks import (
     has_no_horizontal_scroll,
 )
 from tests.builders import catch, human, try_
-from tests.stored_scenarios import define_task, define_workflow, step
+from tests.stored_scenarios import define_workflow, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
-
-
-def add_step(page, place: str, search: str, ref: str = "") -> None:
-    """Insert a step at a + of the diagram, found by a search, and give it a reference."""
-    page.locator(f'.diagram-insert[data-insert="{place}"]').click()
-    page.get_by_role("searchbox", name="Search step types").fill(search)
-    page.keyboard.press("Enter")
-    expect(page.get_by_label("Reference")).to_be_focused()
-    if ref:
-        set_field(page, "Reference", ref)
 
 
 def set_field(page, label: str, value: str) -> None:
@@ -42,52 +30,6 @@ def set_field(page, label: str, value: str) -> None:
 
 def node(page, ref: str):
     return page.locator(f'.diagram-node[data-ref="{ref}"]')
-
-
-@pytest.mark.looks
-def test_a_workflow_with_fork_loop_and_human_task_is_built_tested_and_started_without_json(page, transactional_db):
-    define_task("pack", outputKeys=["parcel"])
-    page.goto(f"{WORKFLOWS}add/")
-    set_field(page, "Name", "parcels")
-    set_field(page, "Owner", "team@example.com")
-
-    add_step(page, "tasks[0]", "worker task", "pack")
-    set_field(page, "Task", "pack")
-    add_step(page, "tasks[1]", "fork")
-    add_step(page, "tasks[1].forkTasks[0][0]", "human", "approve")
-    set_field(page, "Name of field 2", "note")
-    add_step(page, "tasks[1].forkTasks[1][0]", "do_while", "remind")
-    set_field(page, "Iterations", "2")
-    add_step(page, "tasks[1].forkTasks[1][0].loopOver[0]", "noop", "mail")
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("heading", name="Workflow", exact=True)).to_be_visible()
-    page.get_by_label("Name 1", exact=True).fill("result")
-    set_field(page, "Value 1", "${approve.output.approved}")
-    page.get_by_role("button", name="Test", exact=True).click()
-    page.get_by_label("Output of approve").get_by_role("button", name="JSON").click()
-    page.locator("[data-save]").click()
-    expect(page.locator(".verdict-card")).to_contain_text("Completed")
-    page.get_by_role("link", name="Back to the editor").click()
-    expect(node(page, "approve")).to_be_visible()
-
-    page.get_by_role("button", name="Review and save").click()
-    page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_role("heading", name="parcels v1")).to_be_visible()
-    document = WorkflowDefinition.objects.get(name="parcels").document
-    assert [spot.ref for spot in walk(document["tasks"])] == ["pack", "fork", "approve", "remind", "mail", "join"]
-    assert document["tasks"][2]["joinOn"] == ["approve", "remind"]
-    form = document["tasks"][1]["forkTasks"][0][0]["inputParameters"]["__humanTaskDefinition"]["jsonSchema"]
-    assert list(form["properties"]) == ["approved", "note"]
-
-    page.get_by_role("link", name="Test", exact=True).click()
-    page.locator("[data-save]").click()
-    expect(page.locator(".verdict-card")).to_contain_text("Completed")
-    page.wait_for_load_state()
-
-    page.goto(f"{WORKFLOWS}{WorkflowDefinition.objects.get(name='parcels').pk}/start/")
-    page.get_by_role("button", name="Start", exact=True).click()
-    expect(page.get_by_role("heading", name="parcels v1")).to_be_visible()
-    assert Run.objects.get().name == "parcels"
 
 
 @pytest.fixture
