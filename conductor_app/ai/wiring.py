@@ -18,7 +18,6 @@ from .budget_alerts import BudgetSubject
 from .commands.budgets import connect_model_limits, end_budget_holds, prune_holds
 from .commands.calls import discard_unused_replies, lose_abandoned_calls, prune_usage
 from .commands.integrations import reencrypt_integrations
-from .commands.prompts import Testers, register_testers
 from .queries.budgets import audited_budgets, connect_budget_holds
 from .queries.usage import names_and_models, prompt_names
 from .store import delete_calls_of_run
@@ -34,7 +33,7 @@ BACKGROUND_WORK = BackgroundWork(
 
 
 def connect() -> None:
-    """Connect budgets, alerts on them, the names for lint, the trials of pages, and the workers of AI tasks."""
+    """Connect budgets, alerts on them, the names for lint, and the workers of AI tasks."""
     register(BACKGROUND_WORK)
     connect_model_limits()
     connect_budget_holds()
@@ -42,7 +41,6 @@ def connect() -> None:
     register_audited_rows("budget", audited_budgets)
     register_model_names(ModelNames(names_and_models, prompt_names))
     on_delete_run(delete_calls_of_run)
-    register_testers(load_testers)
     if executes_ai_tasks():
         types = [step_type.type for step_type in STEP_TYPES.values() if isinstance(step_type, AiTask)]
         register_workers(types, load_workers, are_slow=True)
@@ -74,10 +72,3 @@ def require_effective_guard() -> None:
     from .workers import guarded_http
 
     guarded_http.require_effective_guard()
-
-
-def load_testers() -> Testers:
-    """Return the functions that try prompts and connections, which a process imports at the first trial."""
-    from .workers.trials import test_connection, test_prompt
-
-    return Testers(test_prompt, test_connection)

@@ -78,6 +78,16 @@ def discard_broken_connection() -> None:
             connection.close_if_unusable_or_obsolete()
 
 
+def exception_chain(error: BaseException) -> list[BaseException]:
+    """Return an exception and its causes, the innermost last."""
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return chain
+
+
 def own_error_of_exchange(error: BaseException) -> BaseException | None:
     """Return the error of this server that ended an exchange with another host, or None if the host is the cause.
 

@@ -25,7 +25,7 @@ from ..core.expressions import quote_value
 from ..core.primitives import JsonValue
 from ..core.secret_places import Keys
 from ..core.step_types.worker_tasks import HttpPollStep, HttpStep
-from ..db.transient_errors import own_error_of_exchange
+from ..db.transient_errors import exception_chain, own_error_of_exchange
 from ..scripts.pool import ScriptsUnavailable, evaluate
 from ..settings import conf
 from ..tasks.commands.claims import confidential_paths
@@ -507,16 +507,6 @@ CONNECTION_ERRORS = (
     OSError,
     ValueError,
 )
-
-
-def exception_chain(error: BaseException) -> list[BaseException]:
-    """Return an exception and its causes, the innermost last."""
-    chain: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None and cause not in chain:
-        chain.append(cause)
-        cause = cause.__cause__ or cause.__context__
-    return chain
 
 
 def describe_failure(error: BaseException) -> str:

@@ -5,10 +5,11 @@ import pytest
 from conductor_app.ai.commands.budgets import BudgetLimits, save_budget
 from conductor_app.ai.commands.calls import Estimate, lose_abandoned_calls
 from conductor_app.ai.commands.integrations import model_settings
-from conductor_app.ai.commands.prompts import PromptTrial, TrialFailed, begin_trial, try_prompt
+from conductor_app.ai.commands.prompts import PromptTrial, TrialFailed, begin_trial
 from conductor_app.ai.models import ModelCall, ModelUsage
 from conductor_app.ai.workers import trials as connection_test
 from conductor_app.ai.workers import trials as prompt_test
+from conductor_app.ai.workers.trials import try_prompt
 from conductor_app.core.errors import Conflict
 from tests.ai.model_server import CHAT, MESSAGES, bodies, refused, said, wrote
 from tests.recording_web_server import json_answer

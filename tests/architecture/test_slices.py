@@ -175,7 +175,7 @@ LOCAL_IMPORTS = {
     "processes/gunicorn_config.py": "a worker process imports them, not the arbiter",
     "processes/jobs.py": "Celery's beat imports the jobs, and not what they run",
     "processes/job_trigger.py": "web processes import the trigger, and not the jobs",
-    "ai/wiring.py": "the workers are loaded with the first task, or the first trial of a page",
+    "ai/wiring.py": "the workers are loaded with the first task",
     "ai/workers/tasks.py": "the client of MCP servers is loaded with the first task",
     "ai/workers/trials.py": "the client of a provider is loaded with the first task",
     "access/sign_in/openid.py": "Authlib is loaded with the first sign-in through a provider",

@@ -24,10 +24,10 @@ from ..commands.prompts import (
     find_prompt,
     save_prompt,
     save_prompts,
-    try_prompt,
     update_prompt,
 )
 from ..queries.usage import newest_prompts, versions_of
+from ..workers.trials import try_prompt
 from .serializers import NEW_PROMPT, PROMPT, PROMPT_TEST, prompt_document, readable_prompts
 
 

@@ -1,13 +1,11 @@
 """Commands on prompts: their versions, the text that a call of a model uses, and trials.
 
-A trial of a prompt is a call like those of runs: budgets apply to it, and the usage counts it. The workers that make
-the call are registered by the wiring of this slice.
+A trial of a prompt is a call like those of runs: budgets apply to it, and the usage counts it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import IntegrityError, transaction
 
@@ -16,18 +14,16 @@ from ...access.grants import Tags, mirror_tags
 from ...access.permissions import PROMPT
 from ...core.ai import permits_model, placeholders, prompt_errors
 from ...core.errors import Conflict, Invalid, NotFound, ValidationError, ValidationFailed
-from ...utils import clock, process_state
-from ...utils.process_state import Wiring
-from ..models import IntegrationModel, ModelCall, Prompt
+from ...utils import clock
+from ..models import ModelCall, Prompt
 from ..queries.budgets import refusal_of
 from ..store import BudgetedCall, RunLine
 from .calls import Estimate, find_full_budget, insert_trial
-from .integrations import ModelSettings, find_model, model_settings
+from .integrations import ModelSettings, find_model
 
 KIND = "prompt"
 MAX_AT_ONCE = 500
 MAX_VERSION = 2**31 - 1
-MAX_PROMPT_LENGTH = 262_144
 
 
 class PromptRefused(Invalid):
@@ -242,60 +238,6 @@ class PromptTrial:
     completion_tokens: int | None = None
 
 
-class TrialReply(NamedTuple):
-    """The answer of a model, its tokens if the provider reports them, and the duration in milliseconds."""
-
-    text: str
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    duration_ms: int
-
-
-class Testers(NamedTuple):
-    """The functions of the workers. They raise TrialFailed with a message that contains no secrets.
-
-    `test_prompt` returns the answer; `test_connection` a sentence about what answered.
-    """
-
-    test_prompt: Callable[[PromptTrial], str]
-    test_connection: Callable[[ModelSettings], str]
-
-
-_load_testers: Wiring[Callable[[], Testers] | None] = process_state.wiring(None)
-
-
-def register_testers(load: Callable[[], Testers]) -> None:
-    """Register the function that returns the testers. It is called at each trial, so that it can import lazily."""
-    _load_testers.value = load
-
-
-def try_prompt(trial: PromptTrial, by: str) -> TrialReply:
-    """Send a prompt to a model and return its answer. The caller checks the permission. The call may cost money.
-
-    Raises:
-        Invalid: when the prompt is empty or too long.
-        Conflict: when a budget has no room for the call.
-        TrialFailed: when the model cannot be called.
-    """
-    if not trial.prompt.strip():
-        raise Invalid("`prompt` must not be empty.")
-    if len(trial.prompt) > MAX_PROMPT_LENGTH:
-        raise Invalid(f"`prompt` must have at most {MAX_PROMPT_LENGTH:,} characters.")
-    settings = trial.settings
-    audit.record("integration", settings.integration, "try prompt", by, facts={"model": settings.model})
-    trial.by = by
-    start = monotonic()
-    text = _testers().test_prompt(trial)
-    duration = round((monotonic() - start) * 1000)
-    return TrialReply(text, trial.prompt_tokens, trial.completion_tokens, duration)
-
-
-def _testers() -> Testers:
-    if _load_testers.value is None:
-        raise TrialFailed("This process has no workers that call models.")
-    return _load_testers.value()
-
-
 def begin_trial(trial: PromptTrial, estimate: Estimate) -> ModelCall:
     """Return the call of a trial, which is committed with its reservation. It counts for the caller, and for no run.
 
@@ -309,20 +251,3 @@ def begin_trial(trial: PromptTrial, estimate: Estimate) -> ModelCall:
         if full is not None:
             raise Conflict(refusal_of(full.facts()))
         return insert_trial(planned, estimate, trial.name)
-
-
-def check_connection(integration: str, by: str) -> str:
-    """Call the provider of an integration and return what answered, as a sentence. The caller checks the permission.
-
-    Raises:
-        UnknownIntegration: when the integration is missing or disabled.
-        TrialFailed: when the provider does not answer, or refuses the key.
-    """
-    settings = model_settings(integration, _first_model(integration))
-    audit.record("integration", integration, "test", by)
-    return _testers().test_connection(settings)
-
-
-def _first_model(integration: str) -> str:
-    rows = IntegrationModel.objects.filter(integration=integration, is_enabled=True).order_by("name")
-    return rows.values_list("name", flat=True).first() or ""

@@ -25,10 +25,10 @@ from ...settings import conf
 from ...web.forms import JsonDocumentField, format_json
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands.integrations import delete_integration, delete_model, find_integration, save_integration, save_model
-from ..commands.prompts import check_connection
 from ..models import Integration, IntegrationModel
 from ..queries.budgets import format_amount
 from ..queries.usage import count_models, environment_integrations, list_integrations, models_of
+from ..workers.trials import check_connection
 
 KIND_LABELS = {
     "openai": gettext_lazy("OpenAI or compatible"),

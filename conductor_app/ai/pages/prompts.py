@@ -19,9 +19,10 @@ from ...utils.differences import diff_hunks
 from ...web.forms import reason_field
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands.integrations import model_settings
-from ..commands.prompts import PromptTrial, delete_prompt, prompt_text, save_prompt, try_prompt
+from ..commands.prompts import PromptTrial, delete_prompt, prompt_text, save_prompt
 from ..models import Integration, Prompt
 from ..queries.usage import enabled_models, newest_prompts, versions_of
+from ..workers.trials import try_prompt
 from .integrations import EXECUTE_PERMISSION
 
 MAX_VARIABLES = 50

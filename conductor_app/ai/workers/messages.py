@@ -16,9 +16,8 @@ from ...core.errors import Busy
 from ...core.expressions import quote_value
 from ...core.primitives import JsonValue
 from ...core.step_types.ai import ROLES
-from ...db.transient_errors import own_error_of_exchange
+from ...db.transient_errors import exception_chain, own_error_of_exchange
 from ...definitions.schemas import check_against_schema, schema_error
-from ...system_tasks.http import exception_chain
 from ...system_tasks.network_guard import AddressRefused
 from ...utils import clock
 from ..commands.calls import Usage

@@ -1,15 +1,19 @@
 """Clients of the providers of models, imported at their first call, and trials of integrations and prompts on pages."""
 
 from collections.abc import Callable
+from time import monotonic
 from types import ModuleType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
+from ...access import audit
+from ...core.errors import Invalid
 from ...settings import conf
 from ...system_tasks.network_guard import Deadline
 from ...utils.randomness import random_hex
 from ..commands.calls import estimate_call, fail_call, save_reply
-from ..commands.integrations import ModelSettings
+from ..commands.integrations import ModelSettings, model_settings
 from ..commands.prompts import PromptTrial, TrialFailed, begin_trial
+from ..models import IntegrationModel
 from .calls import estimate_chat, store_outcome
 from .messages import CallFailed, ChatReply, ChatRequest, InputRejected, read_text, without_keys
 
@@ -82,8 +86,56 @@ TRIAL_SECONDS = 60.0
 """The maximum duration of such a call, for which a person waits."""
 ReplyT = TypeVar("ReplyT")
 SHOWN = 10
+MAX_PROMPT_LENGTH = 262_144
 STORING_SECONDS = 10.0
 """The time for which a person waits until the outcome of a trial is stored."""
+
+
+class TrialReply(NamedTuple):
+    """The answer of a model, its tokens if the provider reports them, and the duration in milliseconds."""
+
+    text: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    duration_ms: int
+
+
+def try_prompt(trial: PromptTrial, by: str) -> TrialReply:
+    """Send a prompt to a model and return its answer. The caller checks the permission. The call may cost money.
+
+    Raises:
+        Invalid: when the prompt is empty or too long.
+        Conflict: when a budget has no room for the call.
+        TrialFailed: when the model cannot be called.
+    """
+    if not trial.prompt.strip():
+        raise Invalid("`prompt` must not be empty.")
+    if len(trial.prompt) > MAX_PROMPT_LENGTH:
+        raise Invalid(f"`prompt` must have at most {MAX_PROMPT_LENGTH:,} characters.")
+    settings = trial.settings
+    audit.record("integration", settings.integration, "try prompt", by, facts={"model": settings.model})
+    trial.by = by
+    start = monotonic()
+    text = test_prompt(trial)
+    duration = round((monotonic() - start) * 1000)
+    return TrialReply(text, trial.prompt_tokens, trial.completion_tokens, duration)
+
+
+def check_connection(integration: str, by: str) -> str:
+    """Call the provider of an integration and return what answered, as a sentence. The caller checks the permission.
+
+    Raises:
+        UnknownIntegration: when the integration is missing or disabled.
+        TrialFailed: when the provider does not answer, or refuses the key.
+    """
+    settings = model_settings(integration, _first_model(integration))
+    audit.record("integration", integration, "test", by)
+    return test_connection(settings)
+
+
+def _first_model(integration: str) -> str:
+    rows = IntegrationModel.objects.filter(integration=integration, is_enabled=True).order_by("name")
+    return rows.values_list("name", flat=True).first() or ""
 
 
 def test_connection(settings: ModelSettings) -> str:
