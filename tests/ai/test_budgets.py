@@ -9,8 +9,7 @@ from conductor_app.ai.commands.calls import Estimate, find_full_budget
 from conductor_app.ai.models import BudgetHold, IntegrationModel, ModelBudget
 from conductor_app.ai.store import BudgetedCall, RunLine
 from conductor_app.core.errors import Invalid, NotFound
-from conductor_app.explanations.cause import run_cause
-from conductor_app.explanations.current_steps import current_steps
+from conductor_app.explanations.cause import current_steps, run_cause
 from conductor_app.runs.models import Attempt
 from conductor_app.tasks.queries.waiting import closed_gates, gate_facts, gate_verdicts
 from conductor_app.tasks.store import find_candidates

@@ -8,7 +8,7 @@ from conductor_app.ai.commands.budgets import BudgetLimits, CallHeld, begin_call
 from conductor_app.ai.commands.calls import Estimate, call_key
 from conductor_app.ai.models import BudgetHold, IntegrationModel, ModelBudget, ModelCall
 from conductor_app.ai.queries.budgets import budget_states
-from conductor_app.explanations.current_steps import current_steps
+from conductor_app.explanations.cause import current_steps
 from conductor_app.runs.models import Attempt
 from conductor_app.tasks.commands.claims import claim_tasks
 from conductor_app.tasks.queries.waiting import closed_gates

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.snapshot import NEVER
-from conductor_app.explanations.current_steps import current_steps
+from conductor_app.explanations.cause import current_steps
 from conductor_app.runs.commands import control
 from conductor_app.runs.models import Message, Run
 from conductor_app.tasks.commands import queues as queue_commands

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.errors import Invalid
-from conductor_app.schedules.cron_words import describe_cron
+from conductor_app.schedules.pages.form import describe_cron
 
 DESCRIPTIONS = {
     "*/30 * * * * *": "Every 30 seconds",

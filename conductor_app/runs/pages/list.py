@@ -27,8 +27,7 @@ from ...core.failure_grouping import informative_line
 from ...db import keyset_pages
 from ...db.keyset_pages import SortColumn
 from ...definitions.durations import typical_run_durations
-from ...explanations.cause import failure_reasons
-from ...explanations.current_steps import current_steps
+from ...explanations.cause import current_steps, failure_reasons
 from ...utils import clock
 from ...utils.formatting import LazyText
 from ...web.badges import exact_time, format_lower_bound, render_badge, running_time
