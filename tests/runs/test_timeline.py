@@ -1,7 +1,7 @@
 """Timeline: attempts as segments, in percent of the run's duration."""
 
 from conductor_app.runs.models import Attempt
-from conductor_app.runs.timeline.queries import attempts_as_of, segments_of
+from conductor_app.runs.timeline.queries import segments_of
 from conductor_app.utils.time_scale import TimeScale
 
 
@@ -65,20 +65,3 @@ def test_a_reopened_join_is_not_held_while_its_run_is_closed():
     scale = TimeScale(0, 100, lives=((0, 20), (70, 100)))
 
     assert [(s.left, s.width) for s in segments_of(join, scale, 100)] == [("0.00%", "20.00%"), ("70.00%", "30.00%")]
-
-
-def test_attempts_are_as_they_were_at_a_time():
-    attempts = [
-        attempt(started_at=10, ended_at=20),
-        attempt(scheduled_at=20, started_at=30, ended_at=60),
-        attempt(scheduled_at=25, started_at=50, ended_at=60),
-        attempt(scheduled_at=45, started_at=50, ended_at=60),
-    ]
-
-    then = attempts_as_of(attempts, 40)
-
-    assert [(each.status, each.started_at, each.ended_at) for each in then] == [
-        ("COMPLETED", 10, 20),
-        ("LEASED", 30, None),
-        ("PENDING", None, None),
-    ]

@@ -21,11 +21,9 @@ from ...web.links import run_address
 from ..models import Attempt
 from ..timeline.queries import (
     HOLD,
-    WORK,
     RunLife,
     TaskRow,
     TimelineSegment,
-    attempts_as_of,
     hold_stretches,
     is_held,
     task_rows,
@@ -111,7 +109,6 @@ class LineBuilder:
     view_model: RunViewModel
     scale: TimeScale
     page: int
-    now: int
 
     def lines_of(self, rows: Sequence[TreeRow]) -> list[TimelineLine]:
         """Return the lines of rows. Reads their tasks and attempts in one query."""
@@ -119,16 +116,15 @@ class LineBuilder:
         return [self._line(row, drawn) for row in rows]
 
     def _draw_tasks(self, rows: Sequence[TreeRow]) -> dict[str, TaskRow]:
-        """Return the rows of tasks by id. A task that was created after the revision stands for a deleted one."""
         ids = [row.node.span.task_id for row in rows if row.node.span and not row.is_summary]
-        attempts = attempts_as_of(attempts_of_tasks(ids), self.now)
-        tasks = {each.task_id: each.task for each in attempts if each.task.created_at <= self.now}
-        rows_of_tasks = task_rows(tasks.values(), attempts, self.scale, self.now, self.view_model.usual)
+        attempts = attempts_of_tasks(ids)
+        tasks = {each.task_id: each.task for each in attempts}
+        rows_of_tasks = task_rows(tasks.values(), attempts, self.scale, self.view_model.now, self.view_model.usual)
         return {row.task.pk: row for row in rows_of_tasks}
 
     def _line(self, row: TreeRow, drawn: dict[str, TaskRow]) -> TimelineLine:
         span = None if row.is_summary else row.node.span
-        if span is None or (row.node.children and not row.is_open):
+        if span is None or span.task_id not in drawn or (row.node.children and not row.is_open):
             nodes = row.siblings or (row.node,)
             begin, end = min(node.begin for node in nodes), max(node.end for node in nodes)
             state = next((each for each in (FAILED, ACTIVE, CANCELED) if any(node.state == each for node in nodes)), "")
@@ -147,9 +143,7 @@ class LineBuilder:
                 label=self._label(text, begin, end),
                 description=", ".join(filter(None, (self._name(row), title, text))),
             )
-        if task := drawn.get(span.task_id):
-            return self._task_line(row, span, task)
-        return self._plain_line(row, span)
+        return self._task_line(row, span, drawn[span.task_id])
 
     def _task_line(self, row: TreeRow, span: TaskSpan, task: TaskRow) -> TimelineLine:
         last = task.last
@@ -161,7 +155,7 @@ class LineBuilder:
             delay = self._delay_of(last)
             text = delay or _("queued %(span)s") % {"span": format_duration(waited)}
         facts = {"task": row.node.id, "waited": format_duration(waited), "ran": format_duration(worked)}
-        ends = [self.now if each.ended_at is None else each.ended_at for each in task.attempts]
+        ends = [self.view_model.now if each.ended_at is None else each.ended_at for each in task.attempts]
         begin = task.attempts[0].scheduled_at if task.attempts else span.begin
         return self._build_line(
             row,
@@ -176,31 +170,9 @@ class LineBuilder:
         )
 
     def _delay_of(self, attempt: Attempt | None) -> str:
-        """Return why an attempt is not due now. An earlier revision does not know it."""
+        """Return why an attempt of this run is not due now."""
         run = self.view_model.run
-        if attempt is None or attempt.run_id != run.pk or self.now != self.view_model.now:
-            return ""
-        return brief_delay(attempt, run, self.now)
-
-    def _plain_line(self, row: TreeRow, span: TaskSpan) -> TimelineLine:
-        """Return the line of a task without stored attempts, such as a deleted one of an earlier revision."""
-        kind = HOLD if is_held_type(span.type) else WORK
-        parts = [part for life in self._lives() if (part := overlap(life, (span.begin, span.end)))]
-        text = format_duration(sum(end - begin for begin, end in parts))
-        bars = [
-            TimelineSegment(kind, state_of(span.status), *self.scale.extent(*part), text)
-            for part in parts
-            if self.scale.overlaps(*part)
-        ]
-        return self._build_line(
-            row,
-            kind=type_label(span.type),
-            type=span.type,
-            state=render_state(span.status),
-            segments=tuple(bars),
-            label=self._label(text, span.begin, span.end),
-            description=f"{row.node.id}: {text}",
-        )
+        return brief_delay(attempt, run, self.view_model.now) if attempt and attempt.run_id == run.pk else ""
 
     def _build_line(self, row: TreeRow, **facts: object) -> TimelineLine:
         node = row.node
@@ -285,12 +257,12 @@ class LineBuilder:
         return BarLabel(text, f"{max(left, 0):.2f}%", "inside")
 
     def _lives(self) -> Sequence[tuple[int, int]]:
-        return self.scale.lives or ((self.scale.begin, max(self.scale.end, self.now)),)
+        return self.scale.lives or ((self.scale.begin, max(self.scale.end, self.view_model.now)),)
 
     def _measure(self, row: TaskRow) -> tuple[int, int]:
         """Return how long the attempts were executed or held, and how long they were queued, in milliseconds."""
         worked = waited = 0
-        now = self.now
+        now = self.view_model.now
         for attempt in row.attempts:
             if is_held(attempt):
                 worked += sum(end - begin for begin, end in hold_stretches(attempt, self.scale, now))
@@ -330,7 +302,7 @@ def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
         zoom_scale(whole, query.number("from"), query.number("to")), busy_stretches(tree, whole.lives)
     )
     window = row_window(tree.rows, query.number("page"), view_model.chosen)
-    builder = LineBuilder(view_model, scale, window.number, view_model.now)
+    builder = LineBuilder(view_model, scale, window.number)
     return {
         "lines": builder.lines_of(list(window.object_list)),
         "ticks": scale.ticks(whole.begin),

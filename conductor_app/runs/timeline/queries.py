@@ -108,22 +108,6 @@ def segments_of(attempt: Attempt, scale: TimeScale, now: int) -> Iterator[Timeli
         yield _build_segment(WORK, attempt, scale, begin, end, _("attempt %(number)s %(status)s") % facts)
 
 
-def attempts_as_of(attempts: Iterable[Attempt], moment: int) -> list[Attempt]:
-    """Return the attempts that existed at a time, as they were then."""
-    found = []
-    for attempt in attempts:
-        if attempt.scheduled_at > moment:
-            continue
-        if attempt.ended_at is not None and attempt.ended_at > moment:
-            attempt.ended_at, attempt.status = None, "LEASED"
-        if attempt.started_at is not None and attempt.started_at > moment:
-            attempt.started_at = None
-        if attempt.started_at is None and attempt.ended_at is None:
-            attempt.status = "PENDING"
-        found.append(attempt)
-    return found
-
-
 def is_held(attempt: Attempt) -> bool:
     """Return True if the attempt has no worker, because it never was in a queue."""
     return attempt.queue == ""

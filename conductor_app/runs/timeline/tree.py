@@ -103,10 +103,6 @@ class TaskSpan:
     joined_by: str = ""
 
     @property
-    def duration_ms(self) -> int:
-        return self.end - self.begin
-
-    @property
     def is_open(self) -> bool:
         return self.status in TASK.open
 
