@@ -19,6 +19,7 @@ from .models import DurationBaseline
 ENOUGH = 3
 MAX_RECENT_RUNS = 2_000
 MAX_SHOWN = 6
+SLOW_FACTOR = 1.5
 FIELDS = ("name", "version", "status", "created_at", "ended_at", "idle_ms")
 MAX_RUNS, MAX_ATTEMPTS = 200, 20_000
 """The sample sizes per definition version: large enough for typical values, and fast to read."""
@@ -103,7 +104,7 @@ class SlowDefinition:
 
 
 def slowest_definitions(now: int) -> list[SlowDefinition]:
-    """Return the definitions whose completed runs of the last hour are slowest compared with their baseline.
+    """Return the definitions whose completed runs of the last hour took more than SLOW_FACTOR times their baseline.
 
     Runs two queries. Failed runs do not count: their duration says nothing about the work.
     """
@@ -121,7 +122,7 @@ def slowest_definitions(now: int) -> list[SlowDefinition]:
         for row in rows
         if (spent := took.get((row.name, row.version)))
     ]
-    return sorted(found, key=lambda each: -each.factor)[:MAX_SHOWN]
+    return sorted((each for each in found if each.factor > SLOW_FACTOR), key=lambda each: -each.factor)[:MAX_SHOWN]
 
 
 def update_duration_baselines(limit: int) -> int:

@@ -130,6 +130,8 @@ def test_the_page_counts_what_succeeded_failed_again_and_is_pending_and_does_not
     assert "Done with failures" in page_text(page)
     widths = re.findall(r'<rect class="(\w+)" x="\d+" width="(\d+)"', html(page))
     assert widths == [("done", "333"), ("refused", "333"), ("withdrawn", "0")]
+    listed = page_text(operator.get(LIST))
+    assert "Applied Succeeded Failed again Rejected Pending" in listed and "Done with failures 3 1 1 0 1" in listed
 
 
 def test_the_runs_that_failed_again_are_retried_by_an_operation_of_their_own(operator, scenario, retried, clock):

@@ -16,6 +16,7 @@ from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
 STATUS_BAR, PAGE = "/admin/status-bar/", "/admin/preferences/"
+FAILED_RUNS = "/admin/conductor/run/?status=FAILED&status=TIMED_OUT&started=24h"
 
 
 @pytest.fixture
@@ -44,7 +45,19 @@ def test_the_header_says_beside_the_health_of_the_server_what_is_wrong_with_the_
 
     assert "1 failed · 1 queue without workers" in text
     assert '<a href="/admin/#attention"' in html(operator.get(STATUS_BAR))
+    assert f'<a href="{FAILED_RUNS.replace("&", "&amp;")}"' in html(operator.get(STATUS_BAR))
     assert 'title="Background jobs: ' in html(operator.get(STATUS_BAR))
+
+
+def test_the_number_of_failed_runs_is_that_of_the_list_behind_it(operator, troubled, clock):
+    [failed] = Run.objects.filter(status="FAILED")
+    before = Run.objects.filter(pk=failed.pk).values().get()
+    for end, status, hours in (("x", "TIMED_OUT", 23), ("y", "FAILED", 25), ("z", "TERMINATED", 1)):
+        facts = {"id": before["id"][:-1] + end, "status": status, "created_at": clock.now() - hours * 3_600_000}
+        Run.objects.create(**before | facts)
+
+    assert "2 failed" in page_text(operator.get(STATUS_BAR))
+    assert operator.get(FAILED_RUNS).context["cl"].result_count == 2
 
 
 def test_a_header_without_problems_shows_the_server_only(operator, clock):

@@ -42,6 +42,7 @@ from ..queries import (
     failed_again,
     frequent_answers,
     outcome_of,
+    outcomes_of,
     run_results,
     selected_workflow,
     visible_operations,
@@ -234,9 +235,17 @@ class BulkPage(Page):
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         rows = list(visible_operations().order_by("-created_at")[:MAX_LISTED])
         titles = selections.failure_group_titles(row.selection for row in rows)
+        results = outcomes_of(rows)
         return {
             "rows": [
-                {"row": row, "state": render_state_pill(row), "title": operation_title(row, titles)} for row in rows
+                {
+                    "row": row,
+                    "state": _result_pill(row, result),
+                    "title": operation_title(row, titles),
+                    "result": result,
+                    "pending": row.remaining_count if result is None else result.pending,
+                }
+                for row, result in ((row, results.get(row.pk)) for row in rows)
             ]
         }
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -21,6 +22,7 @@ MAX_COUNTED = 1_000
 KEPT_SECONDS, SHOWN_SECONDS = 5, 30
 """How long a count is not repeated, and how long pages show it."""
 MAX_USERS = 500
+FAILED_STATUSES = ("FAILED", "TIMED_OUT")
 VIEW_RUN = "conductor.view_run"
 EVERYTHING, NOBODY = 0, -1
 """The keys of those who see all runs, and of a user who is not signed in, beside the ids of other users."""
@@ -34,12 +36,14 @@ class OpenProblems:
     queues: int = 0
 
     @property
-    def texts(self) -> list[str]:
-        """Return one text for each kind of problem that exists."""
+    def links(self) -> list[tuple[str, str]]:
+        """Return a text for each kind of problem that exists, and the address of what it counts."""
         failed = format_lower_bound(min(self.failed, MAX_COUNTED), self.failed > MAX_COUNTED)
         queues = ngettext("%(count)s queue without workers", "%(count)s queues without workers", self.queues)
-        found = [_("%(count)s failed") % {"count": failed}] if self.failed else []
-        return [*found, queues % {"count": self.queues}] if self.queues else found
+        runs = reverse("admin:conductor_run_changelist", query={"status": FAILED_STATUSES, "started": "24h"})
+        attention = f"{reverse('admin:index')}#attention"
+        found = [(_("%(count)s failed") % {"count": failed}, runs)] if self.failed else []
+        return [*found, (queues % {"count": self.queues}, attention)] if self.queues else found
 
 
 _known: process_state.Slot[dict[int, tuple[float, OpenProblems]]] = process_state.slot(dict)
@@ -65,7 +69,7 @@ def count_problems(request: HttpRequest) -> OpenProblems:
     if problems is not None and monotonic() - counted_at < KEPT_SECONDS:
         return problems
     now = clock.now()
-    failed = Run.objects.filter(status__in=("FAILED", "TIMED_OUT"), created_at__gte=now - DAY).order_by()
+    failed = Run.objects.filter(status__in=FAILED_STATUSES, created_at__gte=now - DAY).order_by()
     problems = OpenProblems(
         visible(failed).values("pk")[: MAX_COUNTED + 1].count(),
         sum(queue.is_neglected(now) for queue in visible_queues()),

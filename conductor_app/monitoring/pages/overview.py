@@ -265,29 +265,25 @@ class OverviewActivityPage(Page):
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
-        return {
-            "columns": [
-                [
-                    build_tile(
-                        _("Activity"),
-                        "ops/monitoring/overview/activity.html",
-                        lambda: {"chart": results_chart(request, visible(Run.objects.all()), {}, "ended_at")},
-                    ),
-                ],
-                [
-                    build_tile(
-                        _("Slow workflows"),
-                        "ops/monitoring/overview/slow_workflows.html",
-                        lambda: _slow_definitions_context(now),
-                    ),
-                    build_tile(
-                        _("Open for longer than typical"),
-                        "ops/monitoring/overview/overdue_runs.html",
-                        lambda: {"rows": _overdue_run_rows(now)},
-                    ),
-                ],
-            ]
-        }
+        activity = build_tile(
+            _("Activity"),
+            "ops/monitoring/overview/activity.html",
+            lambda: {"chart": results_chart(request, visible(Run.objects.all()), {}, "ended_at")},
+        )
+        durations = [
+            build_tile(
+                _("Slow workflows"),
+                "ops/monitoring/overview/slow_workflows.html",
+                lambda: _slow_definitions_context(now),
+            ),
+            build_tile(
+                _("Open for longer than typical"),
+                "ops/monitoring/overview/overdue_runs.html",
+                lambda: {"rows": _overdue_run_rows(now)},
+            ),
+        ]
+        shown = [tile for tile in durations if tile.is_broken or tile.context["rows"]]
+        return {"columns": [[activity], shown] if shown else [[activity]]}
 
 
 def filtered_runs_address(**filters: str) -> str:
