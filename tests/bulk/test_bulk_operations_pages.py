@@ -76,7 +76,7 @@ def test_it_is_paused_resumed_and_stopped_on_its_page(operator, scenario):
     page = operator.get(address)
     assert "Stopped" in page_text(page) and "data-final" in html(page)
     acts = page_text(operator.get(page.context["audit"]))
-    assert acts.count("a look") == 4 and acts.count(f"bulk operation {id}") == 5
+    assert acts.count("a look") == 4 and acts.count("bulk operation Retry runs with status FAILED") == 5
     assert "cannot pause" in page_text(operator.post(address, {"do": "pause"}, follow=True))
 
 
