@@ -129,7 +129,7 @@ class BulkRemove(ConductorView):
         "Remove several workflows", permission=can_remove_runs, reply=shapes.BULK, body=texts, query=REMOVAL_QUERY
     )
     def delete(self, request: ConductorRequest) -> HttpResponse:
-        return remove_named(request, "deleteWorkflow.workflowIds")
+        return remove_named(request)
 
 
 class BulkDelete(ConductorView):
@@ -143,13 +143,13 @@ class BulkDelete(ConductorView):
         query=REMOVAL_QUERY,
     )
     def post(self, request: ConductorRequest) -> HttpResponse:
-        return remove_named(request, "deleteWorkflow.workflowIds")
+        return remove_named(request)
 
 
-def remove_named(request: ConductorRequest, path: str) -> HttpResponse:
+def remove_named(request: ConductorRequest) -> HttpResponse:
     archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
     remove = partial(control.remove_with_descendants, by=request.actor.name, archive=archive, cascade=cascade)
-    return bulk_response(request, path, remove)
+    return bulk_response(request, "deleteWorkflow.workflowIds", remove)
 
 
 class BulkTerminateRemove(ConductorView):

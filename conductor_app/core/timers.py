@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .definition import EXPONENTIAL, LINEAR, Policy
-from .primitives import fast_replace
 from .snapshot import NEVER, Attempt, Run, Task
 from .states import LEASED, PENDING
 
@@ -42,11 +41,6 @@ def _poll_ends_at(policy: Policy, attempt: Attempt) -> int:
     first_wait = attempt.pending_since == attempt.scheduled_at
     delay = attempt.delay_ms if first_wait else 0
     return attempt.pending_since + delay + attempt.callback_ms + policy.poll_seconds * 1000
-
-
-def set_due_at(policy: Policy, attempt: Attempt, after: int = 0) -> Attempt:
-    """Return the attempt with `due_at` set to its next timer later than `after`."""
-    return fast_replace(attempt, due_at=next_timer(policy, attempt, after))
 
 
 def next_timer(policy: Policy, attempt: Attempt, after: int = 0) -> int:

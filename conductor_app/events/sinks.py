@@ -104,7 +104,7 @@ class Provider:
             raise SinkFailed(f"Events to {self.name} are not configured. Set {self.setting} on the server.")
 
 
-def import_library(provider: Provider, module: str, extra: str = "events") -> Any:
+def import_library(provider: Provider, module: str) -> Any:
     """Import a library that only this provider needs.
 
     Raises:
@@ -116,7 +116,7 @@ def import_library(provider: Provider, module: str, extra: str = "events") -> An
         return importlib.import_module(module)
     except ImportError:
         raise SinkFailed(
-            f"Events to {provider.name} need the library {module}: pip install 'conductor-app[{extra}]'."
+            f"Events to {provider.name} need the library {module}: pip install 'conductor-app[events]'."
         ) from None
 
 

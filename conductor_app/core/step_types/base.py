@@ -23,7 +23,7 @@ from ..expressions import ScriptLanguage, evaluator, field_text, quote_value
 from ..primitives import JsonValue, derived_id, fast_replace
 from ..snapshot import FIRST_NUMBER, FORMER_WORKERS, NEVER, Attempt, Run, StepState, Task, TaskState
 from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING, RUN
-from ..timers import next_timer, set_due_at
+from ..timers import next_timer
 
 TASK_END = {COMPLETED: COMPLETED, FAILED: ACTIVE, FAILED_FOR_GOOD: ACTIVE}
 """Status of a task by the status that its first attempt is created with. The retry rule handles a failed one."""
@@ -215,7 +215,7 @@ def new_attempt(
         priority=run.priority,
     )
     attempt = fast_replace(attempt, **facts)
-    return attempt if attempt.status in ATTEMPT.final else set_due_at(policy, attempt)
+    return attempt if attempt.status in ATTEMPT.final else fast_replace(attempt, due_at=next_timer(policy, attempt))
 
 
 def attempt_id(run: Run, key: Key, number: int, now: int, place: int) -> str:

@@ -1,7 +1,7 @@
 """Validation of the documents in a folder of definitions: workflows, tasks, event handlers, webhooks, alerts, roles."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..ai import PERIODS, SCOPES
@@ -48,13 +48,11 @@ def workflow_errors(
     document: JsonValue,
     *,
     owner_email_mandatory: bool = False,
-    environment_names: Iterable[str] = (),
     input_templates: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[ValidationError]:
     """Return all validation errors of a workflow definition.
 
-    `environment_names`: bare names that expressions may use; `input_templates`: those of the registered task
-    definitions, by name.
+    `input_templates`: those of the registered task definitions, by name.
     """
     place = DocumentPosition()
     if has_too_many_steps(document):
@@ -71,7 +69,7 @@ def workflow_errors(
     _check_references(read, place)
     _check_inline_definitions(read["tasks"], place)
     if not place.validation_errors:
-        _check_expressions(read, set(_document_references(read["tasks"])) | set(environment_names), place)
+        _check_expressions(read, set(_document_references(read["tasks"])), place)
     return place.validation_errors
 
 

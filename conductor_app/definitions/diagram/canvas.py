@@ -431,12 +431,12 @@ def cut_middle(text: str, width: float, size: float = TEXT_SIZE, *, is_bold: boo
     return text[:1] + ELLIPSIS
 
 
-def join_fitting(parts: Sequence[tuple[int, str]], width: float, separator: str = " · ") -> str:
+def join_fitting(parts: Sequence[tuple[int, str]], width: float) -> str:
     """Join texts with their ranks. Texts with the highest ranks are left out until the rest fits into the width."""
     kept = [part for part in parts if part[1]]
-    while len(kept) > 1 and text_width(separator.join(text for _rank, text in kept)) > width:
+    while len(kept) > 1 and text_width(" · ".join(text for _rank, text in kept)) > width:
         kept.remove(max(kept, key=lambda part: part[0]))
-    return cut_middle(separator.join(text for _rank, text in kept), width)
+    return cut_middle(" · ".join(text for _rank, text in kept), width)
 
 
 def join_first(texts: Sequence[str], width: float) -> str:

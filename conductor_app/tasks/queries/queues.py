@@ -101,16 +101,16 @@ def queue_rate(queue: str, now: int) -> float | None:
     return queue_rates([queue], now).get(queue)
 
 
-def queue_rates(queues: list[str], now: int, field: str = "started") -> dict[str, float]:
-    """Return the recent rates of several queues, per second, without those that were inactive.
+def queue_rates(queues: list[str], now: int) -> dict[str, float]:
+    """Return the recent dispatch rates of several queues, per second, without those that were inactive.
 
-    `field`: the counter to measure. The rate covers the time since the first count, at least one minute: an empty
+    The rate covers the time since the first count, at least one minute: an empty
     queue before that does not reduce the rate.
     """
     since = now - WINDOW_MS
     since -= since % MINUTE
-    rows = MinuteCount.objects.filter(kind=MinuteCount.QUEUE, name__in=queues, at__gte=since, **{f"{field}__gt": 0})
-    counted = rows.order_by().values_list("name").annotate(Sum(field), Min("at"))
+    rows = MinuteCount.objects.filter(kind=MinuteCount.QUEUE, name__in=queues, at__gte=since, started__gt=0)
+    counted = rows.order_by().values_list("name").annotate(Sum("started"), Min("at"))
     return {name: count * 1000 / max(now - first_at, MINUTE) for name, count, first_at in counted}
 
 
@@ -201,7 +201,7 @@ def queue_detail(name: str, now: int) -> QueueDetail:
         ready=Count("pk", filter=Q(visible_at__lte=now)), delayed=Count("pk", filter=Q(visible_at__gt=now))
     )
     ready = _without_payloads(pending).filter(visible_at__lte=now)
-    waiting = _first_waiting(ready.order_by("-priority", "visible_at", "id"), now)
+    waiting = _first_waiting(ready.order_by("-priority", "visible_at", "id"))
     running = list(visible(_without_payloads(leased)).order_by("claimed_at", "id")[:MAX_RUNNING])
     hold = QueueHold.objects.filter(pk=name, until_at__gt=now).first()
     sample = waiting[0][1] if waiting else running[0] if running else None
@@ -239,7 +239,7 @@ def _count_delays(pending: AttemptQuerySet, now: int) -> tuple[tuple[str, int], 
     return tuple(counts.most_common())
 
 
-def _first_waiting(ready: QuerySet[Attempt], now: int) -> list[tuple[int, Attempt]]:
+def _first_waiting(ready: QuerySet[Attempt]) -> list[tuple[int, Attempt]]:
     """Return the first attempts of a queue that the actor may see, with their places among all."""
     if sees_all_runs():
         return list(enumerate(ready[:MAX_WAITING], 1))
