@@ -6,10 +6,10 @@ SQLite: a new file is renamed. PostgreSQL: new tables in their own schema replac
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, Protocol
+from typing import Any
 
 from django.db import DatabaseError, OperationalError, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -24,26 +24,6 @@ TABLES_OF_MIGRATE = frozenset({
     "django_celery_beat_intervalschedule", "django_celery_beat_periodictask", "django_celery_beat_periodictasks",
 })  # fmt: skip
 """Tables in which `migrate` itself writes rows."""
-
-
-class RestoreTarget(Protocol):
-    """A database that is replaced. Use it inside `exclusive_access`."""
-
-    def exclusive_access(self) -> AbstractContextManager[None]:
-        """Refuse the restore if the server runs, and let no server begin work on SQLite in this block."""
-        ...
-
-    def staging(self) -> AbstractContextManager[None]:
-        """Let the Django connection use the new database in this block. An exception removes it."""
-        ...
-
-    def expire_former_payloads(self, now: int, expires_at: int) -> None:
-        """Add the payloads that only the former database uses to the new one, so that a sweep deletes their content."""
-        ...
-
-    def swap(self) -> None:
-        """Replace the former database by the new one."""
-        ...
 
 
 def current_tables(connection: BaseDatabaseWrapper) -> list[ProductTable]:
@@ -290,6 +270,10 @@ class PostgresqlTarget:
 
     def _quote(self, name: str) -> str:
         return self._connection.ops.quote_name(name)
+
+
+RestoreTarget = SqliteTarget | PostgresqlTarget
+"""A database that is replaced. Use it inside `exclusive_access`."""
 
 
 def _tables_of(cursor: Any, schema: str) -> set[str]:
