@@ -15,19 +15,20 @@ COMPRESSED_TYPES = ("text/css", "text/javascript", "application/javascript", "im
 
 
 class PageCompression(GZipMiddleware):
-    """Compresses HTML that answers a GET.
+    """Compresses HTML that answers a GET, and JSON that answers a script of a page.
 
     The length of a compressed page must not tell a secret on it to those who choose a part of the page (BREACH): the
     CSRF token is masked anew in each page, Django adds up to 100 random bytes, and new secrets are displayed only in
-    the reply to a POST, or on the page of the second factor, which shows nothing from its address.
+    the reply to a POST, or on the page of the second factor, which shows nothing from its address. Another site cannot
+    send the header of the pages' scripts.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """Compress the response if it is a page."""
-        is_page = isinstance(response, HttpResponse) and response.get("Content-Type", "").startswith("text/html")
-        if request.method != "GET" or not is_page:
-            return response
-        return super().process_response(request, response)
+        """Compress the response if it is a page, or for a script of one."""
+        content_type = response.get("Content-Type", "") if isinstance(response, HttpResponse) else ""
+        is_page = request.method == "GET" and content_type.startswith("text/html")
+        is_for_script = "HTTP_X_REQUESTED_WITH" in request.META and content_type == "application/json"
+        return super().process_response(request, response) if is_page or is_for_script else response
 
 
 class CompressedFiles:
@@ -52,7 +53,7 @@ class StaticFiles(WhiteNoiseMiddleware):
     def serve(self, static_file: Any, request: HttpRequest) -> HttpResponseBase:  # type: ignore[override]
         """Return the response of WhiteNoise, or a compressed one with the same headers."""
         response: FileResponse = super().serve(static_file, request)
-        if not response.get("Content-Type", "").startswith(COMPRESSED_TYPES):
+        if "Content-Encoding" in response or not response.get("Content-Type", "").startswith(COMPRESSED_TYPES):
             return response
         patch_vary_headers(response, ("Accept-Encoding",))
         accepts = re_accepts_gzip.search(request.META.get("HTTP_ACCEPT_ENCODING", ""))

@@ -43,7 +43,9 @@ export const canvased = (box) => {
     if (name === "canvas") picture.dataset.at = selected();
     else delete picture.dataset.at;
     box.dispatchEvent(new CustomEvent("selected"));
-    if (name !== "canvas") view.requestMeasure();
+    if (name === "canvas") return;
+    view.requestMeasure();
+    box.dispatchEvent(new CustomEvent("shown"));
   };
 
   const post = async (action, hasForm) => {

@@ -1,7 +1,9 @@
 // Check the text on the server: mark the lines with findings, update the list of findings, the diagram and completion.
-import { forceLinting, linter } from "@codemirror/lint";
+import { StateEffect } from "@codemirror/state";
+import { EditorView } from "@codemirror/view";
 import { setKnown } from "./completing.mjs";
 
+const AFTER_MS = 450;
 const SEVERITY = { error: "error", warning: "warning", hint: "info" };
 
 // Return the range of a finding in the current text. The server counts columns like the browser.
@@ -35,22 +37,40 @@ export const checked = (box) => {
     return response.json();
   };
 
-  const source = async (view) => {
+  let diagnostics = [];
+  let isChecked = false;
+  let timer = null;
+  let hasGutter = false;
+
+  // Mark the findings in the text, if it is displayed.
+  const mark = async (view) => {
+    const doc = view.state.doc;
+    if (!view.dom.offsetParent || (!diagnostics.length && !hasGutter)) return;
+    const more = await box.more();
+    if (view.state.doc !== doc) return;
+    if (!hasGutter) view.dispatch({ effects: StateEffect.appendConfig.of(more.lintGutter()) });
+    hasGutter = true;
+    view.dispatch(more.setDiagnostics(view.state, diagnostics));
+  };
+
+  const check = async (view) => {
     const doc = view.state.doc;
     let report;
     try {
       report = await ask(doc.toString());
     } catch {
       if (list) list.dataset.stale = list.dataset.staleWords;
-      return [];
+      return;
     }
-    if (view.state.doc !== doc) return [];
+    if (view.state.doc !== doc) return;
     setKnown(box, report.known);
+    isChecked = true;
     if (list) { list.innerHTML = report.list; delete list.dataset.stale; }
     box.dispatchEvent(new CustomEvent("checked", { detail: report }));
-    return report.findings.map((finding) => ({
+    diagnostics = report.findings.map((finding) => ({
       ...span(doc, finding), severity: SEVERITY[finding.severity], message: finding.message, actions: correction(finding, list?.dataset.useWords || "{name}"),
     }));
+    mark(view);
   };
 
   const goTo = (view, line, column) => {
@@ -60,9 +80,15 @@ export const checked = (box) => {
   };
 
   return {
-    extensions: [linter(source, { delay: 450 })],
+    extensions: [EditorView.updateListener.of((update) => {
+      if (!update.docChanged) return;
+      clearTimeout(timer);
+      timer = setTimeout(() => check(update.view), AFTER_MS);
+    })],
     begin: (view) => {
-      forceLinting(view);
+      // The page has the findings of the text that it was loaded with: a text behind the canvas is checked when it is shown.
+      if (!document.querySelector("[data-panel]")) check(view);
+      box.addEventListener("shown", () => { if (isChecked) mark(view); else check(view); });
       document.addEventListener("click", (event) => {
         const link = event.target.closest("[data-line]");
         if (!link) return;

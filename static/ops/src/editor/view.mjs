@@ -1,18 +1,14 @@
 // Show a textarea as a CodeMirror view. Its text is copied to the textarea, so that the form is submitted as usual.
-import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
-import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { history } from "@codemirror/commands";
 import { json } from "@codemirror/lang-json";
-import { bracketMatching, foldGutter, foldKeymap, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
-import { lintGutter, lintKeymap } from "@codemirror/lint";
-import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
-import { EditorState } from "@codemirror/state";
-import { EditorView, drawSelection, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers } from "@codemirror/view";
+import { bracketMatching, foldGutter, indentUnit, syntaxHighlighting } from "@codemirror/language";
+import { EditorState, StateEffect } from "@codemirror/state";
+import { EditorView, drawSelection, lineNumbers } from "@codemirror/view";
 import { classHighlighter } from "@lezer/highlight";
-import { completions } from "./completing.mjs";
 import { reindented } from "./formatting.mjs";
 
 // The Content-Security-Policy allows styles with the nonce of the page, which is that of its script.
-const nonce = document.currentScript?.nonce || "";
+const nonce = document.querySelector("script[type=module]")?.nonce || "";
 
 export const common = () => [
   EditorView.cspNonce.of(nonce),
@@ -33,19 +29,6 @@ export const editorFor = (box, area, extensions) => {
     extensions: [
       common(),
       foldGutter(),
-      lintGutter(),
-      indentOnInput(),
-      closeBrackets(),
-      autocompletion({ override: [completions(box)], icons: false }),
-      highlightActiveLine(),
-      highlightActiveLineGutter(),
-      highlightSelectionMatches(),
-      keymap.of([
-        { key: "Mod-s", run: save, preventDefault: true },
-        // Escape, then Tab, leaves the editor, so that keyboard users are not trapped.
-        ...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...completionKeymap,
-        ...lintKeymap, indentWithTab,
-      ]),
       EditorView.contentAttributes.of({ "aria-label": box.dataset.label || "", tabindex: "0" }),
       EditorView.updateListener.of((update) => { if (update.docChanged) area.value = update.state.doc.toString(); }),
       extensions,
@@ -55,6 +38,13 @@ export const editorFor = (box, area, extensions) => {
   area.after(view.dom);
   box.classList.add("is-code");
   box.codeView = view;
+  let loading = null;
+  box.more = () => loading ??= import("./more.mjs").then((more) => {
+    view.dispatch({ effects: StateEffect.appendConfig.of(more.extras(box, save)) });
+    box.dataset.complete = "";
+    return more;
+  });
+  view.dom.addEventListener("focusin", () => { box.more(); }, { once: true });
   for (const button of document.querySelectorAll("[data-format]")) {
     button.hidden = false;
     button.addEventListener("click", () => {
