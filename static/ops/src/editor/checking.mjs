@@ -38,16 +38,16 @@ export const checked = (box) => {
   };
 
   let diagnostics = [];
-  let isChecked = false;
+  let checkedDoc = null;
+  let isUsed = false;
   let timer = null;
   let hasGutter = false;
 
-  // Mark the findings in the text, if it is displayed.
+  // Mark the findings in the text as soon as it is used.
   const mark = async (view) => {
-    const doc = view.state.doc;
-    if (!view.dom.offsetParent || (!diagnostics.length && !hasGutter)) return;
+    if (!isUsed || (!diagnostics.length && !hasGutter)) return;
     const more = await box.more();
-    if (view.state.doc !== doc) return;
+    if (view.state.doc !== checkedDoc) return;
     if (!hasGutter) view.dispatch({ effects: StateEffect.appendConfig.of(more.lintGutter()) });
     hasGutter = true;
     view.dispatch(more.setDiagnostics(view.state, diagnostics));
@@ -64,7 +64,7 @@ export const checked = (box) => {
     }
     if (view.state.doc !== doc) return;
     setKnown(box, report.known);
-    isChecked = true;
+    checkedDoc = doc;
     if (list) { list.innerHTML = report.list; delete list.dataset.stale; }
     box.dispatchEvent(new CustomEvent("checked", { detail: report }));
     diagnostics = report.findings.map((finding) => ({
@@ -88,7 +88,8 @@ export const checked = (box) => {
     begin: (view) => {
       // The page has the findings of the text that it was loaded with: a text behind the canvas is checked when it is shown.
       if (!document.querySelector("[data-panel]")) check(view);
-      box.addEventListener("shown", () => { if (isChecked) mark(view); else check(view); });
+      box.addEventListener("shown", () => { if (view.state.doc !== checkedDoc) check(view); });
+      box.addEventListener("complete", () => { isUsed = true; mark(view); });
       document.addEventListener("click", (event) => {
         const link = event.target.closest("[data-line]");
         if (!link) return;

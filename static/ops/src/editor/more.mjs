@@ -1,5 +1,5 @@
 // What an editor needs once it is used: keys, completion, search, marks of findings, and the comparison of two texts.
-// It is loaded when the editor has the focus or something to mark, so that the first visit to a page is light.
+// It is loaded when the editor has the focus or the pointer, so that the first visit to a page is light.
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { foldKeymap, indentOnInput } from "@codemirror/language";

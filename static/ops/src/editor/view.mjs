@@ -41,10 +41,10 @@ export const editorFor = (box, area, extensions) => {
   let loading = null;
   box.more = () => loading ??= import("./more.mjs").then((more) => {
     view.dispatch({ effects: StateEffect.appendConfig.of(more.extras(box, save)) });
-    box.dataset.complete = "";
+    box.dispatchEvent(new CustomEvent("complete"));
     return more;
   });
-  view.dom.addEventListener("focusin", () => { box.more(); }, { once: true });
+  for (const sign of ["focusin", "pointerover"]) view.dom.addEventListener(sign, () => { box.more(); }, { once: true });
   for (const button of document.querySelectorAll("[data-format]")) {
     button.hidden = false;
     button.addEventListener("click", () => {
