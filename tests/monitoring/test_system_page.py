@@ -10,6 +10,7 @@ from conductor_app.apps import check_script_isolation
 from conductor_app.monitoring.commands import _probe, isolation_warnings, script_isolation
 from conductor_app.monitoring.models import ServerClock
 from conductor_app.tasks.models import SweepPass
+from conductor_app.utils.background import registered_work
 from tests.page_text import html, page_text
 
 pytestmark = pytest.mark.django_db
@@ -35,6 +36,14 @@ def test_a_healthy_server_reports_no_problems(operator, clock):
     assert advice == []
     assert "None: every sweep runs on time" in page
     assert "all applied" in page
+
+
+def test_no_sweep_of_the_hourly_job_is_late_between_two_passes(operator, clock):
+    names = {name for work in registered_work() for name in work.prune_sweeps}
+    for name in names:
+        passed(name, clock, ago=1_800_000)
+
+    assert "expire_tasks" in names and operator.get(SYSTEM).context["advice"] == []
 
 
 def test_a_late_or_failing_sweep_has_advice(operator, clock):

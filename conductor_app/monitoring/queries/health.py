@@ -172,6 +172,7 @@ SWEEP_INTERVALS_MS = {
     "prune_finished": HOUR,
     "prune_events": HOUR,
     "prune_sessions": HOUR,
+    "expire_tasks": HOUR,
     "measure_usual": MINUTE,
     "ring_alerts": MINUTE,
 }
