@@ -84,8 +84,9 @@ GRANTABLE_TARGET_TYPES = {
 """Target types that clients' grants may name."""
 RUN_VIEW_RIGHTS: tuple[Right, ...] = ((READ, WORKFLOW_DEF), (READ, WORKFLOW))
 RUN_CONTROL_RIGHTS: tuple[Right, ...] = ((EXECUTE, WORKFLOW_DEF), (UPDATE, WORKFLOW), (EXECUTE, WORKFLOW))
-WORKER_RIGHTS: tuple[Right, ...] = ((EXECUTE, TASK_DEF), (EXECUTE, DOMAIN))
 """Rights of which one is needed to see, or to control, a run: on its definition or on the run itself."""
+WORKER_RIGHTS: tuple[Right, ...] = ((EXECUTE, TASK_DEF), (EXECUTE, DOMAIN))
+"""Rights of which one is needed to claim a task."""
 TARGET_TYPE_ALIASES = {"SECRET": SECRET, "SCHEDULE": SCHEDULE}
 
 RUN_PAGE_PERMISSIONS = tuple(
