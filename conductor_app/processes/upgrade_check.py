@@ -34,7 +34,11 @@ from django.db.models import Count
 
 from conductor_app.core.definition import walk
 from conductor_app.core.document.reading import read_definition
-from conductor_app.db.migration_operations import SetFillFactor
+from conductor_app.db.migration_operations import (
+    AddUniqueConstraintWithoutLock,
+    RemoveUniqueConstraintWithoutLock,
+    SetFillFactor,
+)
 from conductor_app.definitions.models import ResolvedDefinition, WorkflowDefinition
 from conductor_app.runs.models import Run
 from conductor_app.settings import conf
@@ -59,6 +63,8 @@ POSTGRESQL: tuple[tuple[tuple[type[Operation], ...], MigrationEffect], ...] = (
         (
             AddIndexConcurrently,
             RemoveIndexConcurrently,
+            AddUniqueConstraintWithoutLock,
+            RemoveUniqueConstraintWithoutLock,
             SetFillFactor,
             ValidateConstraint,
             migrations.AlterModelOptions,
@@ -79,7 +85,7 @@ SQLITE: tuple[tuple[tuple[type[Operation], ...], MigrationEffect], ...] = (
         ),
         MigrationEffect.NO_LOCK,
     ),
-    ((RemoveIndexConcurrently, migrations.RemoveIndex), MigrationEffect.SHORT_LOCK),
+    ((RemoveIndexConcurrently, RemoveUniqueConstraintWithoutLock, migrations.RemoveIndex), MigrationEffect.SHORT_LOCK),
     ((migrations.RunPython, migrations.RunSQL), MigrationEffect.UNKNOWN),
     # SQLite copies the table for most changes.
     (

@@ -7,8 +7,7 @@ from conductor_app.definitions.diagram.layout import diagram
 from conductor_app.definitions.diagram.marks import IterationChoice, StepMark, StepMarks, parse_choice
 from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.runs.models import Attempt, Run
-from conductor_app.runs.timeline.diagram_marks import iteration_filters, marks_of_run, marks_of_tree
-from conductor_app.runs.timeline.tree import Folding, load_tree
+from conductor_app.runs.timeline.diagram_marks import iteration_filters, marks_of_run
 from conductor_app.tasks.commands import reports as task_commands
 from tests.stored_scenarios import claim_and_report, claim_next, define_task, start_run_of, step
 
@@ -255,25 +254,3 @@ def test_branches_of_a_dynamic_fork_belong_to_their_iteration():
         for number in (1, 2)
     ]
     assert counts == [{"COMPLETED": 4}, {"ACTIVE": 3, "COMPLETED": 1}]
-
-
-@pytest.mark.parametrize("chosen", [{}, {"rounds": 1}])
-def test_the_tree_of_a_run_has_the_marks_of_its_tasks(chosen):
-    rounds = step(
-        "rounds", "DO_WHILE", loopCondition="$.rounds['iteration'] < 2", loopOver=[DYNAMIC_FORK, step("all", "JOIN")]
-    )
-    run = start_run_of(SWITCH, rounds, LOOP, input={"way": "air"})
-    claim_and_report("fly")
-    for outcome in ("COMPLETED",) * 5 + ("FAILED_FOR_GOOD",):
-        claim_and_report("part", outcome)
-    run.refresh_from_db()
-    filters = iteration_filters(WorkflowDefinition.objects.get(name=run.name).document, chosen)
-
-    known, by_tree = marks_of_run(run, filters), marks_of_tree(load_tree(run, Folding(), run.updated_at).root, filters)
-
-    def facts(marks):
-        return {ref: (mark.status, mark.count, mark.iteration_path) for ref, mark in marks.marks.items()}
-
-    assert facts(by_tree) == facts(known) and "rounds" in by_tree.marks
-    assert by_tree.forked == known.forked != {}
-    assert by_tree.get("rounds").last_iteration == known.get("rounds").last_iteration == 2

@@ -242,7 +242,7 @@ def test_disks_with_enough_space_need_nothing(monkeypatch):
 def test_tables_that_migrations_copy_need_space():
     forget_latest_migrations()
 
-    assert ("conductor_alert" in copied_tables(connection)) == (connection.vendor == "sqlite")
+    assert ("conductor_attempt" in copied_tables(connection)) == (connection.vendor == "sqlite")
 
 
 @pytest.mark.django_db
