@@ -21,13 +21,11 @@ class AddIndexWithoutLock(AddIndexConcurrently):
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
-        name = schema_editor.quote_name(self.index.name)
+        _drop_index(schema_editor, self.index.name)
         if schema_editor.connection.vendor != "postgresql":
-            schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
             migrations.AddIndex.database_forwards(self, app_label, schema_editor, from_state, to_state)
             return
         with _unlimited_lock_wait(schema_editor):
-            schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
             super().database_forwards(app_label, schema_editor, from_state, to_state)
 
     def database_backwards(
@@ -65,15 +63,13 @@ class AddUniqueConstraintWithoutLock(migrations.AddConstraint):
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
-        name = schema_editor.quote_name(self.constraint.name)
+        _drop_index(schema_editor, self.constraint.name)
         if schema_editor.connection.vendor != "postgresql":
-            schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
             super().database_forwards(app_label, schema_editor, from_state, to_state)
             return
         model = to_state.apps.get_model(app_label, self.model_name)
         statement = str(self.constraint.create_sql(model, schema_editor))
         with _unlimited_lock_wait(schema_editor):
-            schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
             schema_editor.execute(statement.replace("UNIQUE INDEX", "UNIQUE INDEX CONCURRENTLY", 1), params=None)
 
     def database_backwards(

@@ -232,12 +232,17 @@ class Task(models.Model):
         return "__".join([self.ref, *filter(None, self.iteration_path.split("."))])
 
 
+IS_OPEN_ATTEMPT = status_in(ATTEMPT.open) & ~Q(id="")
+"""The condition of the index on open attempts. `~Q(id="")` keeps PostgreSQL from claiming by this index: after an
+ANALYZE while all queues were empty, each claim would read all open attempts and sort them."""
+
+
 class AttemptQuerySet(models.QuerySet):
     """Queries for attempts."""
 
     def open(self) -> Self:
         """Return the attempts that have not ended, with the condition of the index on them."""
-        return self.filter(status_in(ATTEMPT.open)).exclude(id="")
+        return self.filter(IS_OPEN_ATTEMPT)
 
     def pending(self, queue: str | None = None) -> Self:
         pending = self.filter(status="PENDING").exclude(queue="")
@@ -318,11 +323,7 @@ class Attempt(models.Model):
         constraints = [
             models.CheckConstraint(name="attempt_status_is_known", condition=status_in(ATTEMPT.statuses)),
             ended_at_matches_status(ATTEMPT, "attempt_has_ended_exactly_when_final"),
-            # `~Q(id="")` keeps PostgreSQL from claiming by this index: after an ANALYZE while all queues were empty, it
-            # would read all open attempts and sort them, for each claim, instead of reading `attempt_to_claim`.
-            models.UniqueConstraint(
-                name="one_open_attempt_per_task", fields=["task"], condition=status_in(ATTEMPT.open) & ~Q(id="")
-            ),
+            models.UniqueConstraint(name="one_open_attempt_per_task", fields=["task"], condition=IS_OPEN_ATTEMPT),
             models.UniqueConstraint(name="one_attempt_per_task_and_number", fields=["task", "number"]),
         ]
         indexes = [

@@ -232,7 +232,8 @@ class HelperQueue:
             ticket = self._waiting[key][0]
             self._remove(ticket)
             # All keys of the owner move to the end, the served one last.
-            for each in sorted((each for each in self._waiting if each.owner == key.owner), key=key.__eq__):
+            owned = [each for each in self._waiting if each.owner == key.owner]
+            for each in sorted(owned, key=lambda each: each == key):
                 self._waiting[each] = self._waiting.pop(each)
             self._granted[key] += 1
             ticket.granted.set()

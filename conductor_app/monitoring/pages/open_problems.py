@@ -1,6 +1,6 @@
 """What the header of every page says about the work: failed runs, and queues without workers.
 
-A page shows what is known. The header counts when it refreshes, so that no page runs a statement for it.
+A page shows the counts of this process. The header counts when it refreshes, so that no page runs a statement for it.
 """
 
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ KEPT_SECONDS, SHOWN_SECONDS = 5, 30
 MAX_USERS = 500
 FAILED_STATUSES = ("FAILED", "TIMED_OUT")
 VIEW_RUN = "conductor.view_run"
-EVERYTHING, NOBODY = 0, -1
-"""The keys of those who see all runs, and of a user who is not signed in, beside the ids of other users."""
+ALL_RUNS, NOT_SIGNED_IN = 0, -1
+"""The keys of the users who see all runs, and of a user who is not signed in. The key of any other user is its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,12 @@ class OpenProblems:
         return [*found, (queues % {"count": self.queues}, attention)] if self.queues else found
 
 
-_known: process_state.Slot[dict[int, tuple[float, OpenProblems]]] = process_state.slot(dict)
+_counted: process_state.Slot[dict[int, tuple[float, OpenProblems]]] = process_state.slot(dict)
 
 
 def known_problems(request: HttpRequest) -> OpenProblems | None:
     """Return what this process has counted for the user within SHOWN_SECONDS, or None. Runs no statement."""
-    if not may(request.user, VIEW_RUN):
-        return OpenProblems()
-    counted_at, problems = _known.value.get(_key(request), (0.0, None))
-    return problems if problems is not None and monotonic() - counted_at < SHOWN_SECONDS else None
+    return _counted_within(request, SHOWN_SECONDS) if may(request.user, VIEW_RUN) else OpenProblems()
 
 
 def count_problems(request: HttpRequest) -> OpenProblems:
@@ -64,21 +61,25 @@ def count_problems(request: HttpRequest) -> OpenProblems:
     """
     if not may(request.user, VIEW_RUN):
         return OpenProblems()
-    known, key = _known.value, _key(request)
-    counted_at, problems = known.get(key, (0.0, None))
-    if problems is not None and monotonic() - counted_at < KEPT_SECONDS:
-        return problems
+    if (kept := _counted_within(request, KEPT_SECONDS)) is not None:
+        return kept
     now = clock.now()
     failed = Run.objects.filter(status__in=FAILED_STATUSES, created_at__gte=now - DAY).order_by()
     problems = OpenProblems(
         visible(failed).values("pk")[: MAX_COUNTED + 1].count(),
         sum(queue.is_neglected(now) for queue in visible_queues()),
     )
-    if len(known) >= MAX_USERS:
-        known.clear()
-    known[key] = monotonic(), problems
+    counted = _counted.value
+    if len(counted) >= MAX_USERS:
+        counted.clear()
+    counted[_key(request)] = monotonic(), problems
     return problems
 
 
+def _counted_within(request: HttpRequest, seconds: int) -> OpenProblems | None:
+    counted_at, problems = _counted.value.get(_key(request), (0.0, None))
+    return problems if problems is not None and monotonic() - counted_at < seconds else None
+
+
 def _key(request: HttpRequest) -> int:
-    return EVERYTHING if sees_all_runs() else int(request.user.pk or NOBODY)
+    return ALL_RUNS if sees_all_runs() else int(request.user.pk or NOT_SIGNED_IN)
