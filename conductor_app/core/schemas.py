@@ -1,9 +1,8 @@
 """JSON schemas: checks of payloads, forms, and example values.
 
 A form has one field for each scalar value, one for a value of any type, and a JSON text field for everything else.
-Submitted fields become a
-document again. An empty field is omitted from it, so that defaults and requirements of the schema apply. An example
-value is one that the schema names, otherwise the simplest value of its type.
+Submitted fields become a document again. An empty field is omitted from it, so that defaults and requirements of the
+schema apply. An example value is one that the schema names, otherwise the simplest value of its type.
 """
 
 import json
@@ -257,7 +256,7 @@ def format_value(value: JsonValue) -> str:
 
 
 def split_document(fields: tuple[SchemaField, ...], document: JsonValue) -> dict[str, str]:
-    """Return the texts of the fields for a document. `fits_form` tells whether they cover all of it."""
+    """Return the texts of the fields for a document. `fits_form` returns whether they cover all of it."""
     texts: dict[str, str] = {}
     members = document if isinstance(document, Mapping) else {}
     for each in fields:

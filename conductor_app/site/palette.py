@@ -146,7 +146,7 @@ def find_statuses(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
 
 
 def find_runs(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
-    """Yield runs by the start of an id, or a whole correlation id or idempotency key, or else a part of their keys."""
+    """Yield runs by the start of an id, or by a whole correlation id or idempotency key; otherwise by a part of one."""
     if len(term) < 4 or not may(request.user, VIEW_RUN):
         return
     conditions = [~Q(correlation_id="") & Q(correlation_id=term), Q(idempotency_key=term)]

@@ -17,8 +17,8 @@ COMPRESSED_TYPES = ("text/css", "text/javascript", "application/javascript", "im
 class PageCompression(GZipMiddleware):
     """Compresses HTML that answers a GET, and JSON that answers a script of a page.
 
-    The length of a compressed page must not tell a secret on it to those who choose a part of the page (BREACH): the
-    CSRF token is masked anew in each page, Django adds up to 100 random bytes, and new secrets are displayed only in
+    The length of a compressed page must not reveal a secret on it to those who choose a part of the page (BREACH): the
+    CSRF token has another mask in each page, Django adds up to 100 random bytes, and new secrets are displayed only in
     the reply to a POST, or on the page of the second factor, which shows nothing from its address. Another site cannot
     send the header of the pages' scripts.
     """

@@ -22,7 +22,7 @@ from .workflows import APPROVAL, ORDER, ORDERS, Order, task_definitions, workflo
 
 HEALTH_SECONDS = 5
 WORKER_ID = "demo@1"
-"""The id of the workers, with their build after the @: pages compare builds by it."""
+"""The id of the workers, with their build after the @. Pages compare builds."""
 
 
 class ServerUnavailable(Exception):

@@ -46,19 +46,19 @@ ORDER = step("charge", inputParameters={"order": "${workflow.input.order}", "cur
 
 
 @pytest.fixture
-def tell(pages, olga, size):
+def begin_story(pages, olga, size):
     """Return a function that begins a story at an address. The layout is also checked at its end."""
-    told = []
+    stories = []
 
-    def tell(address: str, *, most: int, user: User = olga) -> Story:
+    def begin(address: str, *, most: int, user: User = olga) -> Story:
         page = pages.open(user, size=size)
         page.context.add_init_script(REPORT_VIOLATIONS)
         page.goto(address)
-        told.append(Story(page, most))
-        return told[-1]
+        stories.append(Story(page, most))
+        return stories[-1]
 
-    yield tell
-    for story in told:
+    yield begin
+    for story in stories:
         story.check_layout()
 
 
@@ -76,11 +76,11 @@ def fail_order(order: int, reason: str = "unknown currency CHF", worker: str = "
     return run
 
 
-def test_a_failed_run_is_understood_and_rerun_with_changed_input(tell, orders):
+def test_a_failed_run_is_understood_and_rerun_with_changed_input(begin_story, orders):
     run = fail_order(4711)
     failure_groups.group_failures(100)
 
-    story = tell("/admin/", most=3)
+    story = begin_story("/admin/", most=3)
     page = story.page
     story.click(page.get_by_role("link", name="Newest failed run"))
     expect(page.locator(".cause")).to_contain_text("Failed at charge, attempt 1 of 1: unknown currency CHF")
@@ -95,25 +95,25 @@ def test_a_failed_run_is_understood_and_rerun_with_changed_input(tell, orders):
     assert reload_run(run).status == "COMPLETED"
 
 
-def test_a_waiting_run_names_what_it_waits_for(tell, orders):
+def test_a_waiting_run_names_what_it_waits_for(begin_story, orders):
     define_task("charge", concurrentExecLimit=1)
     for number in (1, 2):
         start_run("order", correlation_id=f"order-{number}")
     claim_next("charge", "w7")
 
-    story = tell("/admin/", most=2)
+    story = begin_story("/admin/", most=2)
     story.click(story.page.locator(".numbers").get_by_role("link", name="Running"))
     story.click(story.page.locator("#result_list").get_by_role("link", name="order-2"))
 
     expect(story.page.locator(".cause")).to_contain_text("concurrency limit reached: 1 of 1 tasks of this name run")
 
 
-def test_forty_runs_of_one_cause_are_retried_after_a_canary(tell, orders):
+def test_forty_runs_of_one_cause_are_retried_after_a_canary(begin_story, orders):
     for order in range(40):
         fail_order(order)
     failure_groups.group_failures(100)
 
-    story = tell("/admin/", most=3)
+    story = begin_story("/admin/", most=3)
     page = story.page
     story.click(page.locator(".failure-title"))
     story.click(page.get_by_role("link", name="Retry these runs …"))
@@ -147,9 +147,11 @@ def advance_operation(state: str) -> None:
     eventually(has_state)
 
 
-def test_a_workflow_with_fork_loop_and_human_task_is_built_tested_and_started_without_json(tell, transactional_db):
+def test_a_workflow_with_fork_loop_and_human_task_is_built_tested_and_started_without_json(
+    begin_story, transactional_db
+):
     define_task("pack", outputKeys=["parcel"])
-    story = tell(f"{WORKFLOWS}", most=24)
+    story = begin_story(f"{WORKFLOWS}", most=24)
     page = story.page
 
     def add_step(place: str, search: str, ref: str = "") -> None:
@@ -197,13 +199,13 @@ def test_a_workflow_with_fork_loop_and_human_task_is_built_tested_and_started_wi
     assert Run.objects.get().name == "parcels"
 
 
-def test_a_human_task_is_answered_from_the_overview(tell, transactional_db):
+def test_a_human_task_is_answered_from_the_overview(begin_story, transactional_db):
     define_task("pay")
     decide = switch("decide", {"true": [step("pay")]}, inputs={"decide": "${approve.output.approved}"})
     define_workflow("refund", human("approve"), decide)
     run = start_run("refund", correlation_id="R-1")
 
-    story = tell("/admin/", most=3)
+    story = begin_story("/admin/", most=3)
     story.click(story.page.get_by_role("link", name="1 human task"))
     story.click(story.page.get_by_role("link", name="Answer"), opens="**/human-tasks/*/**")
     story.click(story.page.get_by_role("button", name="Approve"))
@@ -214,10 +216,10 @@ def test_a_human_task_is_answered_from_the_overview(tell, transactional_db):
     assert newest_attempt_of(run, "pay").status == "PENDING"
 
 
-def test_an_order_is_found_by_a_value_of_its_input(tell, orders):
+def test_an_order_is_found_by_a_value_of_its_input(begin_story, orders):
     found = [start_run("order", input={"order": order}) for order in (4710, 4711, 4712)][1]
 
-    story = tell("/admin/conductor/run/", most=1)
+    story = begin_story("/admin/conductor/run/", most=1)
     story.page.locator("#searchbar").fill("4711")
     story.page.keyboard.press("Enter")
     expect(story.page.locator("#result_list tbody tr")).to_have_count(1)
@@ -226,14 +228,14 @@ def test_an_order_is_found_by_a_value_of_its_input(tell, orders):
     story.page.wait_for_url(f"**/run/{found.pk}/change/**")
 
 
-def test_the_worker_build_that_broke_it_is_named(tell, orders):
+def test_the_worker_build_that_broke_it_is_named(begin_story, orders):
     for order in range(3):
         start_run("order")
         claim_and_report("charge", worker="w7@41")
         fail_order(order)
     failure_groups.group_failures(100)
 
-    story = tell("/admin/", most=1)
+    story = begin_story("/admin/", most=1)
     story.click(story.page.locator(".failure-title"))
 
     builds = story.page.locator(".breakdowns > div").filter(has_text="By worker build")
@@ -243,9 +245,9 @@ def test_the_worker_build_that_broke_it_is_named(tell, orders):
     assert {attempt.worker for attempt in Attempt.objects.filter(status="FAILED")} == {"w7@42"}
 
 
-def test_an_edit_states_its_effect_on_open_runs_and_is_rolled_back(tell, orders):
+def test_an_edit_states_its_effect_on_open_runs_and_is_rolled_back(begin_story, orders):
     start_run("order")
-    story = tell(WORKFLOWS, most=9)
+    story = begin_story(WORKFLOWS, most=9)
     page = story.page
     story.click(page.locator("#result_list").get_by_role("link", name=re.compile("^order")).first)
     story.click(page.get_by_role("link", name="Edit", exact=True), opens="**/edit/")
@@ -267,11 +269,11 @@ def test_an_edit_states_its_effect_on_open_runs_and_is_rolled_back(tell, orders)
     assert restored.document["tasks"][0]["taskReferenceName"] == "charge"
 
 
-def test_a_new_cause_is_reported_to_a_webhook(tell, orders, settings):
+def test_a_new_cause_is_reported_to_a_webhook(begin_story, orders, settings):
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
     with running_web_server() as server:
         server.answers["/hook"] = json_answer({"seen": "yes"}, 202)
-        story = tell("/admin/", most=6)
+        story = begin_story("/admin/", most=6)
         page = story.page
         story.open_page("Alerts")
         story.click(page.get_by_role("link", name="Webhook", exact=True), opens="**/new/webhook/")
@@ -297,12 +299,12 @@ def test_a_new_cause_is_reported_to_a_webhook(tell, orders, settings):
         assert "unknown currency CHF" in asked["body"]
 
 
-def test_a_viewer_of_one_team_is_invited_and_sees_only_its_workflows(tell, pages, live, size):
+def test_a_viewer_of_one_team_is_invited_and_sees_only_its_workflows(begin_story, pages, live, size):
     for name in ("shop_order", "payroll"):
         define_workflow(name, step("pack"))
         start_run(name, correlation_id=f"{name}-1")
 
-    story = tell("/admin/people/", most=3)
+    story = begin_story("/admin/people/", most=3)
     page = story.page
     story.click(page.get_by_role("link", name="Invite a person"))
     page.get_by_label("Name", exact=True).fill("bob")
@@ -331,9 +333,9 @@ def test_a_viewer_of_one_team_is_invited_and_sees_only_its_workflows(tell, pages
     assert people.access_of(User.objects.get(username="bob")) == people.Access(people.VIEWER, ("shop_*",))
 
 
-def test_a_run_is_stopped_before_a_step_that_gets_another_input(tell, transactional_db):
+def test_a_run_is_stopped_before_a_step_that_gets_another_input(begin_story, transactional_db):
     define_workflow("order", ORDER, step("ship", "NOOP"))
-    story = tell(WORKFLOWS, most=8)
+    story = begin_story(WORKFLOWS, most=8)
     page = story.page
     story.click(page.locator("#result_list").get_by_role("link", name=re.compile("^order")).first)
     story.click(page.get_by_role("link", name="Start a run"))
@@ -355,7 +357,7 @@ def test_a_run_is_stopped_before_a_step_that_gets_another_input(tell, transactio
     assert Run.objects.get().status == "COMPLETED"
 
 
-def test_a_task_in_the_middle_of_a_fork_in_a_loop_is_rerun_as_its_plan_shows(tell, transactional_db):
+def test_a_task_in_the_middle_of_a_fork_in_a_loop_is_rerun_as_its_plan_shows(begin_story, transactional_db):
     define_task("pack", retryCount=0)
     define_task("charge", sideEffects="external")
     body = fork([step("charge"), step("notify")], [step("stock")])
@@ -366,7 +368,7 @@ def test_a_task_in_the_middle_of_a_fork_in_a_loop_is_rerun_as_its_plan_shows(tel
             claim_and_report(name)
         claim_and_report("pack", "COMPLETED" if turn == 1 else "FAILED")
 
-    story = tell(f"/admin/conductor/run/{run.pk}/change/", most=4)
+    story = begin_story(f"/admin/conductor/run/{run.pk}/change/", most=4)
     page = story.page
     story.click(page.locator(".timeline").get_by_role("link", name="charge", exact=True).last)
     expect(page.locator("[data-panel-title], #task-open").first).to_contain_text("charge")

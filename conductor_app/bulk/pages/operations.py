@@ -441,7 +441,7 @@ def _remaining_ms(row: BulkOperation) -> int | None:
 
 
 def _result_pill(row: BulkOperation, result: BulkOutcome | None) -> SafeString:
-    """Return the state of an operation, which tells that runs failed after it if it has ended."""
+    """Return the state of an operation. That of one that has ended says whether runs failed again."""
     if result is None or not result.failed_again or row.state != "DONE":
         return render_state_pill(row)
     return render_pill("failed", _("Done with failures"), "failed")

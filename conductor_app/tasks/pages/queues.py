@@ -174,7 +174,7 @@ PERMISSION = "conductor.change_run"
 
 
 class QueuesPage(Page):
-    """List of all queues. Those of built-in steps, which the server works off itself, are shown on demand."""
+    """List of all queues. Those of built-in steps, which the server executes itself, are shown on demand."""
 
     name, title, template, permission = (
         "queues",
