@@ -17,10 +17,12 @@ from importlib.metadata import version
 from selectors import EVENT_READ
 from socket import socket
 from threading import local
+from time import monotonic, sleep
 from typing import Any
 
 from gunicorn.workers.gthread import ThreadWorker
 
+from .connection_counts import ConnectionCounts
 from .request_framing import SINGLE_VALUED, ContradictoryHeader, SingleValues
 from .waiting_requests import ACCEPTS_WAITING_KEY, ClientConnection, FinishedResponse, WaitingConnection
 
@@ -29,6 +31,7 @@ OWN_WORKER, PLAIN_WORKER = "conductor_app.web.gunicorn_worker.KeepAliveThreadWor
 
 GTHREAD, HTTP = "gunicorn.workers.gthread:", "gunicorn.http."
 WORKER_PARAMETERS: dict[str, str] = {
+    f"{GTHREAD}ThreadWorker.accept": "self listener",
     f"{GTHREAD}ThreadWorker.enqueue_req": "self conn",
     f"{GTHREAD}ThreadWorker.finish_request": "self conn fs",
     f"{GTHREAD}ThreadWorker.handle": "self conn",
@@ -54,6 +57,7 @@ WORKER_PARAMETERS: dict[str, str] = {
 }
 """The parameters of each function that the worker of this server calls or overrides."""
 WORKER_NAMES: dict[str, str] = {
+    "gunicorn.workers.base:Worker.__init__": "age",
     f"{GTHREAD}ThreadWorker.__init__": "method_queue nr_conns pending_conns poller tpool",
     f"{GTHREAD}ThreadWorker.run": "alive nr_conns murder_pending wait_for_and_dispatch_events",
     f"{GTHREAD}ThreadWorker.accept": "TConn enqueue_req nr_conns",
@@ -148,6 +152,8 @@ def _find(path: str) -> Any:
     return found
 
 
+ACCEPT_SECONDS = 0.001
+"""How long a process that has more connections than another one leaves a new connection to the others."""
 IO_SECONDS = 30
 """The time that a thread waits for a client that neither sends nor receives."""
 JOINED_BYTES = 256 * 1024
@@ -201,6 +207,9 @@ class AdaptedWorker(ThreadWorker):
     The main thread accepts connections and waits for events; threads handle requests. The attribute `sock` of a
     connection is its socket. With TLS in this process, Gunicorn receives requests.
     """
+
+    counts = ConnectionCounts()
+    """Shared by the web processes: they are forked after this class has been imported."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
@@ -355,6 +364,15 @@ class AdaptedWorker(ThreadWorker):
             start_response(*head[0])
         return response
 
+    def accept(self, listener: Any) -> None:
+        """Accept a connection, unless a process that has fewer takes it first.
+
+        Connections of workers stay open for hours. Without this, an idle process takes nearly all of them.
+        """
+        if self.counts.is_more(self.age, self.nr_conns, monotonic()):
+            sleep(ACCEPT_SECONDS)
+        super().accept(listener)
+
     def enqueue_req(self, conn: ClientConnection) -> None:
         if self.cfg.is_ssl:
             super().enqueue_req(conn)
@@ -401,6 +419,7 @@ class AdaptedWorker(ThreadWorker):
         super().murder_pending()
 
     def wait_for_and_dispatch_events(self, timeout: float) -> None:
+        self.counts.set(self.age, self.nr_conns, monotonic())
         super().wait_for_and_dispatch_events(self.limit_sleep(timeout))
         self.continue_due()
 

@@ -3,7 +3,11 @@
 import os
 import selectors
 import socket
+import subprocess
+import sys
+from collections import Counter
 from concurrent.futures import Future
+from contextlib import ExitStack
 from threading import Thread
 from time import monotonic
 from types import SimpleNamespace
@@ -14,7 +18,10 @@ from gunicorn.glogging import Logger
 from gunicorn.workers.gthread import TConn
 
 from conductor_app.web import gunicorn_worker
+from conductor_app.web.connection_counts import CURRENT_SECONDS, ConnectionCounts
+from conductor_app.web.gunicorn_internals import OWN_WORKER
 from conductor_app.web.request_framing import RequestState
+from tests.free_port import free_port
 
 
 @pytest.fixture
@@ -199,3 +206,48 @@ def test_half_of_the_threads_are_never_kept_waiting(connection, monkeypatch):
     client.sendall(b"x")
     first.join()
     assert crowded.waiting_count == 0
+
+
+def reply_with_process_id(environ, start_response):
+    body = str(os.getpid()).encode()
+    start_response("200 OK", [("Content-Length", str(len(body)))])
+    return [body]
+
+
+@pytest.fixture
+def two_processes():
+    """Return the port of a server of two web processes."""
+    port = free_port()
+    options = ["-k", OWN_WORKER, "-w", "2", "--threads", "4", "--keep-alive", "75", "-b", f"127.0.0.1:{port}"]
+    application = f"{__name__}:{reply_with_process_id.__name__}"
+    server = subprocess.Popen([sys.executable, "-m", "gunicorn", *options, application], stderr=subprocess.PIPE)
+    for line in server.stderr:
+        if b"Booting worker" in line:
+            break
+    yield port
+    server.terminate()
+    server.communicate()
+
+
+def test_connections_that_stay_open_are_spread_over_the_processes(two_processes):
+    processes, first = Counter(), 0
+    with ExitStack() as opened:
+        # The second process starts later, and takes connections until it has as many as the first.
+        while len(processes) < 2 or processes.total() < 2 * first + 40:
+            client = opened.enter_context(socket.create_connection(("127.0.0.1", two_processes), timeout=60))
+            client.sendall(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+            processes[client.recv(65_536).rpartition(b"\r\n")[2]] += 1
+            first = processes.total() if len(processes) < 2 else first
+
+    # Otherwise, the process that has just been idle takes almost all of them.
+    assert min(processes.values()) >= processes.total() * 0.4
+
+
+def test_a_process_that_has_ended_has_no_connections_that_others_could_have():
+    counts = ConnectionCounts()
+    counts.set(1, 0, now=1000)
+    counts.set(2, 3, now=1000)
+
+    assert counts.is_more(2, 3, now=1000)
+    assert not counts.is_more(1, 0, now=1000)
+    assert not counts.is_more(2, 3, now=1000 + CURRENT_SECONDS)
