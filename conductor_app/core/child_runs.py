@@ -9,6 +9,7 @@ from .primitives import fast_replace
 from .snapshot import Run
 from .states import RUNNING
 from .timers import next_run_timer
+from .trace_context import traceparent_below
 
 CHAIN_MS = 1_000
 """The age of a run up to which a run that it starts, without waiting for it, is one level below it."""
@@ -37,6 +38,7 @@ def new_child_run(effect: StartRun, parent: Run, now: int) -> Run:
             watched_as=parent.watched_as if waits else "",
             watched_until=parent.watched_until if waits else 0,
             debug=_child_debug(effect, parent, now),
+            traceparent=traceparent_below(parent.traceparent, effect.parent_attempt_id or parent.id),
             variables=dict(effect.definition.document.get("variables") or {}),
         ),
         now,

@@ -258,6 +258,7 @@ class Run:
     watched_as: str = ""  # a client waits for changes of the run under this name,
     watched_until: int = 0  # until this time; its children inherit both
     debug: Mapping[str, Any] = field(default_factory=dict)  # breakpoints and stops, see breakpoints.py
+    traceparent: str | None = None  # the trace in which the run was started
     identities: Mapping[Key, Identity] = field(default_factory=dict)  # of tasks that are entered again
     input: Any = UNKNOWN
     output: Any = UNKNOWN

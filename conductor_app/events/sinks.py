@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any
 from urllib.parse import parse_qsl
@@ -15,6 +15,7 @@ from kombu import Connection, Consumer, Exchange, Producer, Queue
 from kombu.exceptions import KombuError, SerializationError
 
 from ..core.events import INTERNAL
+from ..core.trace_context import HEADER, parse_traceparent
 from ..settings import conf
 from .commands.intake import publish_internal_event
 
@@ -134,6 +135,18 @@ def message_id_of(message_id: Any) -> str:
     return str(message_id) if message_id not in (None, "", b"") else str(uuid.uuid4())
 
 
+def trace_headers(payload: Mapping[str, Any]) -> dict[str, str]:
+    """Return the headers of the message of an event: its trace, if its payload has one."""
+    traceparent = parse_traceparent(payload.get(HEADER))
+    return {HEADER: traceparent} if traceparent else {}
+
+
+def with_trace_of(payload: Any, header: object) -> Any:
+    """Return the payload of an event with the trace in the headers of its message, unless it has one itself."""
+    traceparent = parse_traceparent(header)
+    return {HEADER: traceparent, **payload} if traceparent and isinstance(payload, dict) else payload
+
+
 class Internal(Provider):
     """Sink for the event handlers of this server."""
 
@@ -154,7 +167,8 @@ class Kafka(Provider):
 
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
         self.require_configured()
-        headers = [(KAFKA_ID_HEADER, message_id.encode())]
+        traces = [(name, value.encode()) for name, value in trace_headers(payload).items()]
+        headers = [(KAFKA_ID_HEADER, message_id.encode()), *traces]
         send_message(
             conf.event_queues_kafka_servers, queue, json.dumps(payload).encode(), message_id.encode(), headers, self
         )
@@ -187,7 +201,9 @@ class Kafka(Provider):
             if message.error().fatal():
                 raise SinkFailed(f"kafka: {message.error().str()}")
             return
-        handle_message(_message_id(message), parse_payload(message.value() or b""))
+        traceparent = dict(message.headers() or ()).get(HEADER) or b""
+        payload = with_trace_of(parse_payload(message.value() or b""), traceparent.decode("utf-8", "replace"))
+        handle_message(_message_id(message), payload)
         # Commit after processing, so that the message is redelivered if this process crashes.
         consumer.commit(message, asynchronous=False)
 
@@ -332,6 +348,7 @@ class KombuProvider(Provider):
             content_type="application/json",
             content_encoding="utf-8",
             message_id=message_id,
+            headers=trace_headers(payload),
             delivery_mode=2,
             timeout=CONNECT_SECONDS,
         )
@@ -345,7 +362,8 @@ class KombuProvider(Provider):
 
         def on_message(message: Any) -> None:
             id = message.properties.get("message_id") or message.headers.get("id")
-            handle_message(message_id_of(id), parse_payload(message.body))
+            payload = with_trace_of(parse_payload(message.body), message.headers.get(HEADER))
+            handle_message(message_id_of(id), payload)
             message.ack()
 
         with self.open_connection() as connection:
@@ -417,7 +435,7 @@ class Nats(Provider):
         self.require_configured()
         nats = import_library(self, "nats")
         try:
-            asyncio.run(_publish(nats, queue, message_id, json.dumps(payload).encode()))
+            asyncio.run(_publish(nats, queue, message_id, payload))
         except (nats.errors.MaxPayloadError, nats.errors.BadSubjectError, ValueError) as error:
             raise SinkFailed(f"nats did not accept the event: {type(error).__name__}.") from error
         except (nats.errors.Error, OSError, TimeoutError) as error:
@@ -443,10 +461,11 @@ async def _connect(nats: Any) -> Any:
     return await asyncio.wait_for(connecting, CONNECT_SECONDS)
 
 
-async def _publish(nats: Any, subject: str, message_id: str, content: bytes) -> None:
+async def _publish(nats: Any, subject: str, message_id: str, payload: dict[str, Any]) -> None:
     connection = await _connect(nats)
     try:
-        await connection.publish(subject, content, headers={NATS_ID_HEADER: message_id})
+        headers = {NATS_ID_HEADER: message_id, **trace_headers(payload)}
+        await connection.publish(subject, json.dumps(payload).encode(), headers=headers)
         await connection.flush(CONNECT_SECONDS)
     finally:
         await connection.close()
@@ -463,8 +482,9 @@ async def _consume(nats: Any, subject: str, handle_message: MessageHandler, is_s
                 message = await subscription.next_msg(LOOK_SECONDS)
             except nats.errors.TimeoutError:
                 continue
-            id = message_id_of((message.headers or {}).get(NATS_ID_HEADER))
-            await asyncio.to_thread(handle_message, id, parse_payload(message.data))
+            headers = message.headers or {}
+            payload = with_trace_of(parse_payload(message.data), headers.get(HEADER))
+            await asyncio.to_thread(handle_message, message_id_of(headers.get(NATS_ID_HEADER)), payload)
     finally:
         if not connection.is_closed:
             await connection.close()

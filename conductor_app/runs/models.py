@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Self
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Aggregate, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Aggregate, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.expressions import RawSQL
 from django.db.models.sql.compiler import SQLCompiler
 
@@ -33,6 +33,11 @@ def run_duration_ms(created_at: int, ended_at: int | None, idle_ms: int, now: in
     A restart begins a new duration.
     """
     return max((now if ended_at is None else ended_at) - created_at - idle_ms, 0)
+
+
+IS_TO_TRACE = Q(ended_at__isnull=False, traceparent__isnull=False) & (
+    Q(traced_at__isnull=True) | Q(traced_at__lt=F("ended_at"))
+)
 
 
 class RunQuerySet(models.QuerySet):
@@ -101,6 +106,9 @@ class Run(models.Model):
     schedule = models.CharField(max_length=255, default="", blank=True)
     idempotency_key = models.CharField(max_length=255, null=True, blank=True)
     request_id = models.CharField(max_length=255, null=True, blank=True)
+    # The trace in which the run was started, null without one, and until when its spans are exported.
+    traceparent = models.CharField(max_length=55, null=True, blank=True)
+    traced_at = MomentField(null=True)
     watched_as = IdField(default="", blank=True)
     watched_until = MomentField(default=0)
     input = DocumentField(default=dict)
@@ -155,6 +163,7 @@ class Run(models.Model):
             models.Index(name="run_by_schedule", fields=["schedule"], condition=status_in(RUN.open) & ~Q(schedule="")),
             models.Index(name="run_of_schedule", fields=["schedule", "-created_at"], condition=~Q(schedule="")),
             models.Index(name="run_with_breakpoints", fields=["-id"], condition=Q(debug__isnull=False)),
+            models.Index(name="run_to_trace", fields=["ended_at"], condition=IS_TO_TRACE),
             models.Index(name="run_to_wake", fields=["wake_at"], condition=status_in(RUN.open)),
             models.Index(
                 name="run_by_limit",

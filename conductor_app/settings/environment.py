@@ -235,6 +235,20 @@ def address(name: str, default: str = "", *, schemes: tuple[str, ...]) -> str:
     return raw_value
 
 
+def trace_address(name: str, default: str = "") -> str:
+    """Return the address of the page of a trace, with the place of its id, or "".
+
+    Raises:
+        ImproperlyConfigured: when it is not an address, or has no place for the id.
+    """
+    value = address(name, default, schemes=("https", "http"))
+    if value and "{trace_id}" not in value:
+        raise ImproperlyConfigured(
+            f"{name} is refused: it must contain {{trace_id}}, as in https://jaeger.example.org/trace/{{trace_id}}"
+        )
+    return value
+
+
 def origin(name: str, default: str = "", *, schemes: tuple[str, ...]) -> str:
     """Return an address without path, user and query, or "".
 

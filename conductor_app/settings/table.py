@@ -22,6 +22,7 @@ from .environment import (
     secret_list,
     servers,
     text,
+    trace_address,
     web_connections,
 )
 
@@ -215,6 +216,7 @@ TABLE = (
     _setting("METRICS_TOKEN", secret_list, (), least=16, sets="metrics_tokens"),
     _variable("OTEL_EXPORTER_OTLP_ENDPOINT", text, ""),
     _setting("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", text, "", sets="traces_endpoint"),
+    _setting("TRACE_URL", trace_address, ""),
     _variable("EMAIL_HOST", text, "localhost"),
     _variable("EMAIL_PORT", number, 25, least=1, most=65_535),
     _variable("EMAIL_USER", text, ""),

@@ -45,6 +45,7 @@ from ..human_tasks.waiting_queries import persons_waited_for
 from ..processes import job_trigger, message_handlers
 from ..processes.periodic_jobs import sync_periodic_jobs
 from ..runs.commands.change import on_decision
+from ..runs.commands.tracing import export_traces
 from ..schedules.models import Schedule
 from ..settings import conf
 from ..system_tasks import network_guard, registry
@@ -54,6 +55,7 @@ from ..taskcluster.models import ScopeRole
 from ..tasks.queries.wait_reasons import PERSONS
 from ..tasks.throughput import record_decision
 from ..telemetry import log_context as spans
+from ..utils import background
 
 GRANTED_OBJECTS: tuple[tuple[type[Model], str, str], ...] = (
     (get_user_model(), USER, "username"),
@@ -86,6 +88,8 @@ SYSTEM_TASKS = (HttpStep.type, HttpPollStep.type, JdbcStep.type, EventStep.type,
 def connect() -> None:
     """Connect signal handlers, triggers and what slices register with one another."""
     spans.start_tracing(conf.traces_endpoint)
+    if conf.traces_endpoint:
+        background.register(background.BackgroundWork(publish=(export_traces,)))
     fields.set_decryption(decrypt_masked)
     audit.connect_access_signals()
     connect_sign_in_signals()

@@ -32,7 +32,7 @@ from ..tasks.commands.claims import confidential_paths
 from ..tasks.store import ClaimedAttempt
 from .guarded_requests import GuardedSession, require_effective_guard
 from .network_guard import AddressRefused, Deadline, Guard, GuardIneffective
-from .registry import BuiltInWorker, WorkResult
+from .registry import BuiltInWorker, WorkResult, with_trace
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 REQUEST = "http_request"
@@ -235,7 +235,7 @@ class Http(BuiltInWorker):
         self._transport = HttpTransport(limits)
 
     def work_on(self, attempt: ClaimedAttempt) -> WorkResult:
-        return self._send(self.inputs_of(attempt), confidential_paths(attempt))
+        return self._send(traced_inputs(self, attempt), confidential_paths(attempt))
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Return the reply as `response`. A failure is a result with a readable message, not an exception."""
@@ -246,6 +246,15 @@ class Http(BuiltInWorker):
             return self._transport.reply_to(inputs, confidential).outcome
         except RequestFailed as failure:
             return failure.outcome
+
+
+def traced_inputs(worker: BuiltInWorker, attempt: ClaimedAttempt) -> dict[str, Any]:
+    """Return the input of an attempt. Its request has the trace of the run as a header, unless it sets that header."""
+    inputs = worker.inputs_of(attempt)
+    request = inputs.get(REQUEST)
+    if request is None:
+        return with_trace(inputs, attempt)
+    return {**inputs, REQUEST: with_trace(request, attempt)} if isinstance(request, dict) else inputs
 
 
 def parse_request(inputs: dict[str, Any], confidential: Collection[Keys] = ()) -> Request:
@@ -539,7 +548,7 @@ class HttpPoll(BuiltInWorker):
         self._transport = HttpTransport(limits)
 
     def work_on(self, attempt: ClaimedAttempt) -> WorkResult:
-        return self.perform_again(self.inputs_of(attempt), attempt.poll_count, confidential_paths(attempt))
+        return self.perform_again(traced_inputs(self, attempt), attempt.poll_count, confidential_paths(attempt))
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Poll for the first time."""

@@ -7,9 +7,10 @@ from ..core.events import event_name
 from ..core.expressions import field_text
 from ..core.primitives import JsonValue
 from ..core.step_types.worker_tasks import EventStep, KafkaPublishStep
+from ..core.trace_context import HEADER
 from ..events.sinks import PROVIDERS, SinkFailed, SinkUnavailable, find_kafka_servers, publish, send_message
 from ..tasks.store import ClaimedAttempt
-from .registry import BuiltInWorker, WorkResult
+from .registry import BuiltInWorker, WorkResult, with_trace
 
 SHORTEST_MS, MAX_MS = 5_000, 60_000
 
@@ -22,6 +23,12 @@ class KafkaPublish(BuiltInWorker):
     """Publishes `kafka_request.value` to a topic of a configured cluster (execution §8.22)."""
 
     type = KafkaPublishStep.type
+
+    def inputs_of(self, attempt: ClaimedAttempt) -> dict[str, Any]:
+        """Return the input. The message has the trace of the run as a header, unless the step sets that header."""
+        inputs = super().inputs_of(attempt)
+        request = inputs.get("kafka_request")
+        return inputs | {"kafka_request": with_trace(request, attempt)} if isinstance(request, dict) else inputs
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Publish the message. A failure is a result with a readable message, not an exception."""
@@ -76,6 +83,8 @@ class EventWorker(BuiltInWorker):
             "correlationId": run.correlation_id or None,
             "taskToDomain": run.domains,
         }
+        if attempt.traceparent:
+            run_facts[HEADER] = attempt.traceparent
         return {"id": attempt.id, "event": event, "payload": {**input, **run_facts, "event_produced": event}}
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:

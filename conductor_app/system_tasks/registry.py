@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
+from ..core.trace_context import HEADER
 from ..tasks.commands.claims import resolve_input, secret_places_of
 from ..tasks.store import ClaimedAttempt
 from ..utils import process_state
@@ -26,6 +27,16 @@ class WorkResult:
     reason: str = ""
     callback_seconds: int = 0
     is_interrupted: bool = False
+
+
+def with_trace(request: dict[str, Any], attempt: ClaimedAttempt) -> dict[str, Any]:
+    """Return a request with the trace of the run among its `headers`, unless they have one or are invalid."""
+    headers = request.get("headers")
+    if not attempt.traceparent or not isinstance(headers, dict | None):
+        return request
+    if any(str(name).lower() == HEADER for name in headers or {}):
+        return request
+    return {**request, "headers": {**(headers or {}), HEADER: attempt.traceparent}}
 
 
 class BuiltInWorker:

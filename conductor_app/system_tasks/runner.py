@@ -17,6 +17,7 @@ from ..access.secrets import redact
 from ..core.decide import Report
 from ..core.definition import types_where
 from ..core.step_types.base import type_of_queue
+from ..core.trace_context import HEADER
 from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..events.sinks import SinkUnavailable
 from ..settings import conf
@@ -84,7 +85,9 @@ def claim_one(queue: str, wait_ms: int = 0) -> list[ClaimedAttempt]:
 
 def run_attempt(attempt: ClaimedAttempt) -> bool:
     """Execute an attempt and report its result. Returns False if the attempt had ended already."""
-    with log_context(_type_of(attempt), run_id=attempt.run_id, task_id=attempt.task_id, attempt_id=attempt.id):
+    facts = {"run_id": attempt.run_id, "task_id": attempt.task_id, "attempt_id": attempt.id}
+    caller = {HEADER: attempt.traceparent} if attempt.traceparent else None
+    with log_context(_type_of(attempt), caller=caller, **facts):
         _running_attempts.value[attempt.id] = attempt
         try:
             return _run_and_report(attempt)

@@ -14,6 +14,7 @@ from django.db import connection
 
 from ..core.masking import MARK
 from ..core.primitives import JsonValue
+from ..core.trace_context import traceparent_below
 from ..db.fields import dumps, loads, loads_encrypted, strip_nul
 from ..db.named_statements import NamedStatement, load_statements
 from ..db.statements import MAX_BATCH_ROWS, execute, execute_in_transaction, fetch, serialize
@@ -51,6 +52,7 @@ class ClaimedAttemptRun(NamedTuple):
     priority: int
     resolved_definition_id: str
     version: int
+    traceparent: str | None
     domains_text: str
 
     @property
@@ -114,6 +116,11 @@ class ClaimedAttempt:
     @output.setter
     def output(self, value: JsonValue) -> None:
         self.output_text = dumps(value) or "null"
+
+    @property
+    def traceparent(self) -> str | None:
+        """Return the context for the work on the attempt, whose span is the parent, or None if the run has no trace."""
+        return traceparent_below(self.run.traceparent, self.id)
 
     @property
     def has_masked_values(self) -> bool:

@@ -16,6 +16,8 @@ from ..utils.process_state import Wiring
 
 _tracer: Wiring[Any] = process_state.wiring(None)
 _provider: Wiring[Any] = process_state.wiring(None)
+process_exporter: Wiring[Any] = process_state.wiring(None)
+"""Sends the spans of ended runs. None without an endpoint."""
 _no_span = nullcontext()
 
 
@@ -35,38 +37,62 @@ def start_tracing(endpoint: str) -> None:
             "OTEL_EXPORTER_OTLP_ENDPOINT requires OpenTelemetry. Install it: pip install 'conductor-app[traces]'"
         ) from missing
     add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    process_exporter.value = OTLPSpanExporter()
 
 
 def stop_tracing() -> None:
     """Send the remaining spans and stop tracing."""
     if _provider.value is not None:
         _provider.value.shutdown()
-    _tracer.value = _provider.value = None
+    if process_exporter.value is not None:
+        process_exporter.value.shutdown()
+    _tracer.value = _provider.value = process_exporter.value = None
 
 
 def add_span_processor(processor: Any) -> None:
     """Add a processor for all spans."""
-    from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import TracerProvider
 
-    resource = Resource({SERVICE_NAME: "conductor-app"}).merge(OTELResourceDetector().detect())
-    provider = TracerProvider(resource=resource)
+    provider = TracerProvider(resource=resource_of_spans())
     provider.add_span_processor(processor)
     _provider.value, _tracer.value = provider, provider.get_tracer("conductor_app")
 
 
-def span(name: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None = None) -> AbstractContextManager[Any]:
+def resource_of_spans() -> Any:
+    """Return what the spans of this server have in common: the name of the service, and what the environment adds."""
+    from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
+
+    return Resource({SERVICE_NAME: "conductor-app"}).merge(OTELResourceDetector().detect())
+
+
+def current_traceparent() -> str | None:
+    """Return the context of the current span, or None without one."""
+    if _tracer.value is None:
+        return None
+    from opentelemetry.trace import get_current_span
+
+    context = get_current_span().get_span_context()
+    if not context.is_valid:
+        return None
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+
+
+def span(
+    name: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None = None, *, is_request: bool = False
+) -> AbstractContextManager[Any]:
     """Return a span around a block. `caller`: headers that may contain the span of the caller."""
-    return _no_span if _tracer.value is None else _start_span(name, facts, caller)
+    return _no_span if _tracer.value is None else _start_span(name, facts, caller, is_request)
 
 
 @contextmanager
-def _start_span(name: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None) -> Iterator[Any]:
+def _start_span(
+    name: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None, is_request: bool
+) -> Iterator[Any]:
     from opentelemetry.trace import SpanKind, Status, StatusCode
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     context = TraceContextTextMapPropagator().extract(caller) if caller else None
-    kind = SpanKind.INTERNAL if caller is None else SpanKind.SERVER
+    kind = SpanKind.SERVER if is_request else SpanKind.INTERNAL
     attributes = {f"conductor.{name}": fact for name, fact in facts.items()}
     # The message of an exception may contain user data, so only its type is sent.
     with _tracer.value.start_as_current_span(
@@ -88,15 +114,15 @@ _context: ContextVar[dict[str, str | int]] = ContextVar("log_context", default={
 
 
 @contextmanager
-def log_context(operation: str, **facts: str | int) -> Iterator[None]:
-    """Add facts to the log lines of the block, and trace it as a span."""
+def log_context(operation: str, *, caller: Mapping[str, str] | None = None, **facts: str | int) -> Iterator[None]:
+    """Add facts to the log lines of the block, and trace it as a span, of the trace of the `caller` if there is one."""
     new_facts = _format_facts(facts)
     before = _context.get()
     if new_facts.get("run_id", before.get("run_id")) != before.get("run_id"):
         before = {name: fact for name, fact in before.items() if name not in RUN_FACT_NAMES}
     token = _context.set({**before, **new_facts})
     try:
-        with span(operation, new_facts):
+        with span(operation, new_facts, caller):
             yield
     finally:
         _context.reset(token)

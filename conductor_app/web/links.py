@@ -10,7 +10,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from ..core.trace_context import span_id_of, trace_id_of
 from ..runs.queries.recent import RunKey, short_id
+from ..settings import conf
 from .badges import render_icon
 from .pages import PageQuery
 
@@ -32,6 +34,21 @@ RUN_PARAMETERS = (
 ID_SEPARATOR = "~"
 """Stands between the ids in the parameters `open` and `shut`."""
 MAX_TOGGLED = 60
+
+
+def render_trace(traceparent: str | None, attempt_id: str = "") -> SafeString | str:
+    """Return the id of a trace, as a link if TRACE_URL says where traces are shown; "" without a trace.
+
+    The address may also have a place for the id of a span, that of the attempt or of the run's parent.
+    """
+    if not traceparent:
+        return ""
+    trace_id = trace_id_of(traceparent)
+    if not conf.trace_url:
+        return format_html("<code>{}</code>", trace_id)
+    span_id = span_id_of(attempt_id) if attempt_id else ""
+    address = conf.trace_url.replace("{trace_id}", trace_id).replace("{span_id}", span_id)
+    return format_html('<a href="{}" rel="noreferrer">{}</a>', address, trace_id)
 
 
 def render_copy_button(text: str) -> SafeString:

@@ -95,7 +95,9 @@ class RequestContextMiddleware:
         began, id = perf_counter(), _request_id_of(request)
         log_context.reset(request_id=id)
         try:
-            with spans.span(str(request.method), {"request_id": id}, _trace_headers(request.META)) as span:
+            with spans.span(
+                str(request.method), {"request_id": id}, _trace_headers(request.META), is_request=True
+            ) as span:
                 response = self.get_response(request)
                 if span is not None:
                     _record_response(span, request, response)

@@ -28,6 +28,7 @@ from ...core.expressions import field_text, quote_value
 from ...core.masking import redact_masked
 from ...core.primitives import JsonValue, derived_id
 from ...core.step_types.base import whole_number
+from ...core.trace_context import HEADER, parse_traceparent
 from ...db.fields import strip_nul
 from ...db.transient_errors import is_transient
 from ...definitions.models import WorkflowDefinition
@@ -181,6 +182,7 @@ def _start_workflow(order: ActionRequest, params: Params) -> None:
         domains=_domains(params, order.payload),
         event=delivery.event,
         depth=_depth_in_chain(order),
+        traceparent=parse_traceparent(order.payload.get(HEADER)) if isinstance(order.payload, dict) else None,
     )
     start_run(request, order.by, within_transaction=lambda id: order.done(id, {"workflowId": id})(clock.now()))
 

@@ -23,6 +23,7 @@ from ...access.grants import require_starts
 from ...core.errors import Conflict, Invalid, NotFound, Unauthenticated, ValidationFailed
 from ...core.events import payload_digest
 from ...core.primitives import JsonValue, derived_id
+from ...core.trace_context import HEADER, parse_traceparent
 from ...core.validation.checks import read_webhook
 from ...db.fields import loads
 from ...utils import clock, randomness
@@ -230,6 +231,8 @@ def receive_webhook(id: str, headers: Mapping[str, str], body: bytes) -> str:
     payload = _parse_body(body)
     if row.document["verifier"] == "SLACK_BASED" and payload.get("type") == "url_verification":
         return str(payload.get("challenge") or "")
+    if traceparent := parse_traceparent(headers.get(HEADER)):
+        payload.setdefault(HEADER, traceparent)
     built_in = built_in_handlers(row, payload)
     receive_event(f"webhook:{row.name}", message_id or str(uuid.uuid4()), payload, "webhook", extra_handlers=built_in)
     return ""

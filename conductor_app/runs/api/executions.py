@@ -156,7 +156,8 @@ class Execution(ConductorView):
                 **request_body.read_object(request),
                 "name": name,
                 "version": parse_integer(version, "The version") or None,
-            }
+            },
+            request.headers,
         )
         with errors_under("executeWorkflow.startWorkflowRequest.workflowDef"):
             run_id = start_run(replace(start_request, request_id=wait_request.request_id or None), request.actor.name)

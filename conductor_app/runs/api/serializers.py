@@ -34,6 +34,7 @@ from ...core.document.fields import (
 )
 from ...core.errors import Invalid, ValidationFailed
 from ...core.primitives import JsonValue
+from ...core.trace_context import HEADER, parse_traceparent
 from ...tasks.api.serializers import TASK_RESULT, build_report
 from ...utils.json_values import is_deeper
 from ...web.api import requests as request_body
@@ -165,8 +166,8 @@ START_REQUEST = NamedTable(
 )
 
 
-def parse_start_request(document: dict[str, Any]) -> StartRequest:
-    """Return a StartWorkflowRequest.
+def parse_start_request(document: dict[str, Any], headers: Mapping[str, str] | None = None) -> StartRequest:
+    """Return a StartWorkflowRequest. `headers`: those of its HTTP request.
 
     Raises:
         ValidationFailed: when fields are invalid
@@ -194,6 +195,7 @@ def parse_start_request(document: dict[str, Any]) -> StartRequest:
         labels=tuple(fields.get("labels") or ()),
         starts_at=fields.get("startAt") or 0,
         breakpoints=tuple(map(build_request, fields.get("breakpoints") or ())),
+        traceparent=parse_traceparent((headers or {}).get(HEADER)),
     )
 
 
@@ -244,6 +246,7 @@ def parse_start_by_name(
         priority=priority,
         idempotency_key=key,
         idempotency_strategy=strategy,
+        traceparent=parse_traceparent((headers or {}).get(HEADER)),
     )
 
 

@@ -61,7 +61,7 @@ class Workflows(ConductorView):
     )
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
-        start_request = parse_start_request(document)
+        start_request = parse_start_request(document, request.headers)
         with errors_under("startWorkflow.startWorkflowRequest.workflowDef"):
             reply = PlainText(start_run(start_request, request.actor.name))
         return add_findings(reply, list(lint_document(document, START_REQUEST)))
@@ -80,7 +80,7 @@ class StartVersion(ConductorView):
     def post(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         body = request_body.read_object(request) if request_body.read_bytes(request) else {}
         start_request = parse_start_request(
-            {**body, "name": name, "version": parse_integer(version, "The version") or None}
+            {**body, "name": name, "version": parse_integer(version, "The version") or None}, request.headers
         )
         with errors_under("startWorkflow.startWorkflowRequest.workflowDef"):
             reply = PlainText(start_run(start_request, request.actor.name))

@@ -19,13 +19,14 @@ from ...core.primitives import derived_id
 from ...core.schemas import schema_question
 from ...core.snapshot import Run
 from ...core.states import RUN, RUNNING
+from ...core.trace_context import first_traceparent
 from ...db.fields import dumps
 from ...db.statements import execute_in_transaction, is_in_transaction
 from ...definitions import resolved_definitions
 from ...definitions.schemas import check_against_schema
 from ...payloads import commands as payload_storage
 from ...settings import conf
-from ...telemetry.log_context import log_context
+from ...telemetry.log_context import current_traceparent, log_context
 from ...utils import clock, fault_points, randomness
 from ..models import Run as RunRow
 from ..store import loading
@@ -54,6 +55,7 @@ class StartRequest:
 
     `request_id`: id of the request; a repeated request returns the run of the first one. `input_path`: path of an input
     that was uploaded before. `starts_at`: time of the first step in milliseconds; the run is created now.
+    `traceparent`: the trace of the caller, valid or None.
     """
 
     name: str
@@ -74,6 +76,7 @@ class StartRequest:
     labels: tuple[str, ...] = ()
     starts_at: int = 0
     breakpoints: tuple[BreakpointRequest, ...] = ()
+    traceparent: str | None = None
 
 
 def start_run(request: StartRequest, by: str, within_transaction: Callable[[str], None] | None = None) -> str:
@@ -262,8 +265,9 @@ def new_run(request: StartRequest, definition: Definition, now: int, seed: str) 
         InputInvalid: when the input violates the schema of the definition.
     """
     template = definition.document.get("inputTemplate") or {}
+    id = derived_id(now, seed)
     run = Run(
-        id=derived_id(now, seed),
+        id=id,
         definition=definition,
         status=RUNNING,
         created_at=max(now, request.starts_at),
@@ -276,9 +280,15 @@ def new_run(request: StartRequest, definition: Definition, now: int, seed: str) 
         depth=request.depth,
         debug=_first_breakpoints(request, definition, now),
         starter_id=current_user_id(),
+        traceparent=request.traceparent or _own_trace(id),
     )
     _check_input(run)
     return set_first_timer(run, now)
+
+
+def _own_trace(run_id: str) -> str | None:
+    """Return the context of a run without a caller's trace: the current span, or its own; None if none is exported."""
+    return (current_traceparent() or first_traceparent(run_id)) if conf.traces_endpoint else None
 
 
 def _first_breakpoints(request: StartRequest, definition: Definition, now: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from ...core.errors import Conflict, NotFound
 from ...core.masking import redact_text
 from ...core.primitives import JsonValue
 from ...core.snapshot import UNKNOWN, Task
+from ...core.trace_context import HEADER
 from ...db.keyset_pages import row_type
 from ...db.statements import read_snapshot
 from ...settings import conf
@@ -79,7 +80,7 @@ RUN_COLUMNS = (
     "id", "name", "version", "resolved_definition_id", "status", "reason", "correlation_id", "priority",
     "created_at", "updated_at", "ended_at", "last_retried_at", "parent_id", "parent_attempt_id",
     "failed_refs", "failed_names", "domains", "limit_key", "is_held", "started_by", "event", "idempotency_key",
-    "input_path", "output_path",
+    "input_path", "output_path", "traceparent",
 )  # fmt: skip
 if TYPE_CHECKING:
     RunRow = Any
@@ -186,6 +187,7 @@ def optional_fields(row: RunRow) -> tuple[tuple[str, str | None], ...]:
         ("rateLimitKey", row.limit_key),
         ("externalInputPayloadStoragePath", row.input_path),
         ("externalOutputPayloadStoragePath", row.output_path),
+        (HEADER, row.traceparent),
     )
 
 

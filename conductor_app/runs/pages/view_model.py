@@ -40,7 +40,7 @@ from ...web.badges import (
 )
 from ...web.charts import ChartMarker, ChartSeries, TrendChart, chosen_range, range_links
 from ...web.documents import annotate_documents
-from ...web.links import RunPageQuery
+from ...web.links import RunPageQuery, render_trace
 from ..models import Run, Task, with_labels
 from ..queries.recent import MAX_COUNTED, OPEN, STRIP_LENGTH, RecentRun, annotate_key_inputs, run_key, runs_by_result
 from ..timeline.queries import RunLife, run_lives
@@ -193,6 +193,7 @@ def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
         (_("Event"), run.event),
         (_("Idempotency key"), run.idempotency_key),
         (_("Revision"), run.revision),
+        (_("Trace"), render_trace(run.traceparent)),
         (_("AI"), model_use.describe(run) if model_use and run.has_model_calls else ""),
     ]
     return [(name, value) for name, value in facts if value not in ("", None)]

@@ -497,7 +497,12 @@ def _write_history(writes: StatementBatch, before: Run, effects: list[Effect], r
 
 def insert_run(writes: StatementBatch, run: Run, origin: RunOrigin, now: int) -> None:
     """Insert a new run in the state after its first decision."""
-    writes.insert(RunRow, RUN_INSERTED, [_run_columns(writes, run, origin, now, revision=1)])
+    writes.insert(RunRow, _inserted_columns(run), [_run_columns(writes, run, origin, now, revision=1)])
+
+
+def _inserted_columns(run: Run) -> Sequence[str]:
+    """Return the columns of a new run, or of the runs that it starts. Those of a trace are written only with one."""
+    return (*RUN_INSERTED, "traceparent") if run.traceparent else RUN_INSERTED
 
 
 def _run_columns(writes: StatementBatch, run: Run, origin: RunOrigin, now: int, *, revision: int) -> list[Any]:
@@ -513,7 +518,7 @@ def _run_columns(writes: StatementBatch, run: Run, origin: RunOrigin, now: int, 
         run.limit_key, run.is_held, strip_nul(origin.started_by)[:255], strip_nul(origin.event)[:255],
         origin.schedule, origin.idempotency_key, origin.request_id, run.watched_as, run.watched_until, run.inbox,
         input.text, output.text, variables, input.size, output.size, len(variables),
-        input.path, output.path, rows.debug_text(run),
+        input.path, output.path, rows.debug_text(run), *([run.traceparent] if run.traceparent else []),
     ]  # fmt: skip
 
 
@@ -526,7 +531,7 @@ def insert_started_runs(writes: StatementBatch, effects: Iterable[Effect], run: 
             _run_columns(writes, new_child_run(effect, run, now), origin_of_start(effect, run), now, revision=0)
             for effect in starts
         ]
-        writes.insert(RunRow, RUN_INSERTED, values)
+        writes.insert(RunRow, _inserted_columns(run), values)
 
 
 def origin_of_start(effect: StartRun, run: Run) -> RunOrigin:

@@ -26,6 +26,7 @@ from ...core.document.fields import (
     seconds,
 )
 from ...core.errors import MAX_ATTEMPT_REASON_LENGTH, Invalid, shorten_reason
+from ...core.trace_context import HEADER
 from ...runs.documents.tasks import Row, column_values, dynamic_branches, run_facts_of, step_of, task_fields
 from ...utils import clock
 from ...web.api.documents import LONG, fields_of_type
@@ -126,6 +127,8 @@ def claimed_task_document(attempt: ClaimedAttempt) -> dict[str, Any]:
         task["inputData"] = resolve_input(attempt, places)
     if names := definition.get("runtimeMetadata"):
         task["runtimeMetadata"] = runtime_metadata(names)
+    if traceparent := attempt.traceparent:
+        task["runtimeMetadata"] = {HEADER: traceparent, **task.get("runtimeMetadata", {})}
     return task
 
 

@@ -40,7 +40,7 @@ from ...web.documents import (
     mark_matches,
     payload_documents,
 )
-from ...web.links import LOG_PARAMETERS, RunPageQuery
+from ...web.links import LOG_PARAMETERS, RunPageQuery, render_trace
 from ..queries.input_origins import InputOrigin, input_origins
 from ..queries.tasks import LogPosition, LogRequest, LogWindow, iterate_chunks, log_window, logged_at, position_of
 from ..queries.wait_reasons import persons_of, wait_reason
@@ -405,6 +405,7 @@ def attempt_facts(attempt: Attempt, now: int) -> list[tuple[str, Any]]:
         ),
         (_("Ended"), precise_time(attempt.ended_at, now) if attempt.ended_at else ""),
         (_("Polled"), _format_times(attempt.poll_count) if attempt.poll_count > 1 else ""),
+        (_("Trace"), render_trace(attempt.run.traceparent, attempt.pk) if attempt.run else ""),
     ]
     return [(name, value) for name, value in facts if value]
 

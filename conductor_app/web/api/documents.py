@@ -101,7 +101,7 @@ WORKFLOW = NamedTable(
     FieldSpec("status", WORKFLOW_STATUS),
     *fields_of_type(read_text, "workflowId", "workflowName", "parentWorkflowId", "parentWorkflowTaskId",
                     "correlationId",
-            "reasonForIncompletion", "event", "idempotencyKey", "rateLimitKey",
+            "reasonForIncompletion", "event", "idempotencyKey", "rateLimitKey", "traceparent",
             "externalInputPayloadStoragePath", "externalOutputPayloadStoragePath"),
     *fields_of_type(IntegerOf(), "workflowVersion", "priority"),
     *fields_of_type(IntegerOf(64), "startTime", "endTime", "lastRetriedTime"),
