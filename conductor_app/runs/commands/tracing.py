@@ -15,6 +15,7 @@ from ...core.states import COMPLETED
 from ...core.trace_context import is_sampled, parent_span_of, span_id_of, trace_id_of
 from ...telemetry import log_context
 from ..models import IS_TO_TRACE, Attempt, Run, Task
+from ..store.writing import mark_as_traced
 
 log = logging.getLogger(__name__)
 MAX_RUNS = 50
@@ -56,7 +57,7 @@ def export_traces(is_stopping: Callable[[], bool] = lambda: False) -> int:
                 if exporter.export(chunk) is not SpanExportResult.SUCCESS:
                     log.warning("traces_not_exported", extra={"run_id": run.pk})
                     return count
-            Run.objects.filter(pk=run.pk).update(traced_at=run.ended_at)
+            mark_as_traced(run.pk, run.ended_at)
             count += 1
     return count
 

@@ -649,6 +649,11 @@ def delete_run(run_id: str) -> None:
     RunRow.objects.filter(pk=run_id).delete()
 
 
+def mark_as_traced(run_id: str, ended_at: int) -> None:
+    """Save that the spans of a run are exported until its end."""
+    RunRow.objects.filter(pk=run_id).update(traced_at=ended_at)
+
+
 def delete_expired_results(now: int) -> None:
     """Delete the cached results whose lifetime is over."""
     CachedResult.objects.filter(expires_at__lte=now).delete()
