@@ -20,7 +20,7 @@ def parse_traceparent(value: object) -> str | None:
 
 
 def span_id_of(id: str) -> str:
-    """Return the id of the span of a run, a task or an attempt."""
+    """Return the id of the span of a run or an attempt."""
     return blake2b(id.encode(), digest_size=8).hexdigest()
 
 

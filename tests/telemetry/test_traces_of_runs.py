@@ -194,6 +194,7 @@ def test_the_spans_of_a_run_are_exported_after_its_end(clock, exported):
         id_of(attempt),
     ]
     assert id_of(attempt) == span_id_of(scenario.task("pay").id)
+    assert len({id_of(span) for span in found.values()}) == 4
     assert [(span.end_time - span.start_time) // 1_000_000 for span in (run, attempt, queue)] == [5_000, 5_000, 2_000]
     assert (run.attributes["conductor.run_id"], run.status.status_code) == (scenario.id, StatusCode.OK)
     assert export_traces() == 0

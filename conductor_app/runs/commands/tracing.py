@@ -75,7 +75,7 @@ def _spans_of(run: Any) -> Iterator[Any]:
         task, begin = attempt.task, attempt.scheduled_at
         if task.attempt_id == attempt.pk:
             yield span.of(task, task.ref, span_id_of(run.pk), task.created_at, attempt.ended_at)
-        yield span.of(attempt, f"attempt {attempt.number + 1}", span_id_of(task.pk), begin, attempt.ended_at)
+        yield span.of(attempt, f"attempt {attempt.number + 1}", span_of_row(task), begin, attempt.ended_at)
         if attempt.queue and attempt.started_at is not None:
             yield span.of_queue(attempt, begin + attempt.delay_ms, attempt.started_at)
 
@@ -86,6 +86,11 @@ def _ended_attempts(run: Any) -> Iterator[Any]:
     while found := list(ended.filter(place)[:MAX_SPANS]):
         yield from found
         place = Q(seq__gt=found[-1].seq) | Q(seq=found[-1].seq, id__gt=found[-1].pk)
+
+
+def span_of_row(row: Any) -> str:
+    """Return the id of the span of a row. A task may have the id of its first attempt."""
+    return span_id_of(f"{row.pk} task" if isinstance(row, Task) else row.pk)
 
 
 class SpanFactory:
@@ -103,7 +108,7 @@ class SpanFactory:
 
         status = StatusCode.OK if row.status == COMPLETED else StatusCode.ERROR
         facts = {f"conductor.{fact}": getattr(row, column) for fact, column in FACTS[type(row)].items()}
-        return self._span(name, span_id_of(row.pk), parent, begin, end, status, row.status, facts)
+        return self._span(name, span_of_row(row), parent, begin, end, status, row.status, facts)
 
     def of_queue(self, attempt: Any, begin: int, end: int) -> Any:
         """Return the span of the time in which an attempt waited for a worker."""
