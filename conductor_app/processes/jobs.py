@@ -39,6 +39,7 @@ _sweeping = BoundedSemaphore(1)
 _working = BoundedSemaphore(max(1, settings.CELERY_WORKER_CONCURRENCY - THREADS_RESERVED_FOR_SWEEPS))
 _calling_models = BoundedSemaphore(conf.ai_task_threads)
 _publishing = BoundedSemaphore(1)
+_exporting = BoundedSemaphore(1)
 _working_in_bulk = BoundedSemaphore(1)
 _stopping = Event()
 
@@ -61,7 +62,7 @@ def start_due_jobs() -> None:
 
 def _run_job(name: str) -> None:
     try:
-        {"work": work, "bulk": bulk, "call_models": execute_ai_tasks}[name]()
+        {"work": work, "bulk": bulk, "call_models": execute_ai_tasks, "export": export}[name]()
     except Exception:
         log.exception("job_failed", extra={"job": name})
     finally:
@@ -84,6 +85,16 @@ def work() -> None:
         if is_mine:
             publishers = [publish_due_events, *(publish for work in registered_work() for publish in work.publish)]
             _run_each(*(partial(publish, _stopping.is_set) for publish in publishers))
+    if any(work.export for work in registered_work()):
+        Thread(target=_run_job, args=("export",), name="export", daemon=True).start()
+
+
+def export() -> None:
+    """Send what other systems only observe, such as traces, unless a thread of this process does so already."""
+    with _acquire(_exporting) as is_mine:
+        if is_mine:
+            exports = [export for work in registered_work() for export in work.export]
+            _run_each(*(partial(export, _stopping.is_set) for export in exports))
 
 
 @app.task(name="conductor_app.background.jobs.call_models")

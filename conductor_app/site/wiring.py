@@ -89,7 +89,7 @@ def connect() -> None:
     """Connect signal handlers, triggers and what slices register with one another."""
     spans.start_tracing(conf.traces_endpoint)
     if conf.traces_endpoint:
-        background.register(background.BackgroundWork(publish=(export_traces,)))
+        background.register(background.BackgroundWork(export=(export_traces,)))
     fields.set_decryption(decrypt_masked)
     audit.connect_access_signals()
     connect_sign_in_signals()

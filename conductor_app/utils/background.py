@@ -24,6 +24,8 @@ class BackgroundWork:
     """Delete messages that are due at the given time and need no delivery, and return how many."""
     publish: Sequence[Callable[[IsStopping], object]] = ()
     """The job `work` calls them, in one thread per process."""
+    export: Sequence[Callable[[IsStopping], object]] = ()
+    """The job `work` calls them in another thread, because the systems that they send to may not answer for seconds."""
     deletions: Sequence[Callable[[int], object]] = ()
     """Delete expired rows, before the job `prune` removes runs."""
     prune: Sequence[Callable[[int], object]] = ()

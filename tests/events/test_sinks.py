@@ -1,12 +1,16 @@
 """Events to other systems and from them, over the real brokers."""
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
 
+import nats
 import pytest
+from confluent_kafka import Producer
+from kombu import Connection
 
 from conductor_app.events.commands import handlers as event_handlers
 from conductor_app.events.commands import intake as event_intake
@@ -19,6 +23,7 @@ from tests.builders import event, policy
 from tests.clients.wait_until import eventually
 from tests.free_port import free_port
 from tests.scenario import Scenario, run_commit_hooks
+from tests.telemetry.test_spans import CALLER
 
 from . import brokers
 
@@ -102,6 +107,37 @@ def test_a_message_published_to_a_broker_is_received_once(configured, provider):
         eventually(lambda: {"m1", "m2"} <= {id for id, _ in heard(sink)}, 60)
 
     assert [payload for id, payload in heard(sink) if id == "m1"] == [{"n": 1}]
+
+
+def send_with_trace(provider: str, address: str) -> None:
+    """Send a message with the header `traceparent`, as another program does."""
+    if provider == "kafka":
+        producer = Producer({"bootstrap.servers": address})
+        producer.produce("traced", b'{"n": 1}', headers=[("traceparent", CALLER.encode())])
+        producer.flush(10)
+    elif provider == "nats":
+        asyncio.run(send_to_nats(address))
+    else:
+        with Connection(address) as connection:
+            headers = {"traceparent": CALLER}
+            connection.Producer().publish({"n": 1}, routing_key="traced", headers=headers, serializer="json")
+
+
+async def send_to_nats(address: str) -> None:
+    client = await nats.connect(address)
+    await client.publish("traced", b'{"n": 1}', headers={"traceparent": CALLER})
+    await client.drain()
+
+
+@pytest.mark.parametrize("provider", [provider for provider in SETTINGS if provider != "amqp_exchange"])
+def test_the_trace_of_a_message_is_a_member_of_its_payload(configured, addresses, provider):
+    configured(provider)
+    handle(f"{provider}:traced")
+
+    with listening():
+        eventually(lambda: send_with_trace(provider, addresses(SETTINGS[provider])) or heard(f"{provider}:traced"), 60)
+
+    assert heard(f"{provider}:traced")[0][1] == {"n": 1, "traceparent": CALLER}
 
 
 def test_an_event_above_the_limit_is_refused_and_blocks_no_later_one(configured, settings):
