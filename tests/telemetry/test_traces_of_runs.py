@@ -237,6 +237,14 @@ def test_a_collector_that_does_not_answer_gets_the_spans_later(clock, exported, 
     assert export_traces() == 1
 
 
+def test_the_spans_of_a_run_that_ended_more_than_a_week_ago_are_not_sent(clock, exported):
+    scenario = Scenario(clock, step("pay"), start=TRACED)
+    scenario.worker("pay").completes()
+    clock.advance(seconds=7 * 24 * 3_600)
+
+    assert export_traces() == 0
+
+
 def test_a_retried_run_exports_each_attempt_once_and_its_own_span_again(clock, exported):
     scenario = Scenario(clock, step("pay", policy=policy(retries=0)), start=TRACED)
     scenario.worker("pay").fails()

@@ -14,10 +14,14 @@ from django.db.models import Q
 from ...core.states import COMPLETED
 from ...core.trace_context import is_sampled, parent_span_of, span_id_of, trace_id_of
 from ...telemetry import log_context
+from ...utils import clock
 from ..models import IS_TO_TRACE, Attempt, Run, Task
 from ..store.writing import mark_as_traced
 
 log = logging.getLogger(__name__)
+MAX_AGE_MS = 7 * 24 * 3_600_000
+"""How long after its end the spans of a run are sent. So neither a run that a collector refuses nor the history of a
+server that gets its first collector occupies the export for long."""
 MAX_RUNS = 50
 """The maximum number of runs per query."""
 MAX_SPANS = 500
@@ -63,7 +67,8 @@ def export_traces(is_stopping: Callable[[], bool] = lambda: False) -> int:
 
 
 def _runs_to_trace() -> Iterable[Any]:
-    return Run.objects.filter(IS_TO_TRACE).only(*RUN_COLUMNS).order_by("ended_at")[:MAX_RUNS]
+    found = Run.objects.filter(IS_TO_TRACE, ended_at__gt=clock.now() - MAX_AGE_MS)
+    return found.only(*RUN_COLUMNS).order_by("ended_at")[:MAX_RUNS]
 
 
 def _spans_of(run: Any) -> Iterator[Any]:
