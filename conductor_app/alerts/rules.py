@@ -11,8 +11,7 @@ from ..core.alerts import MINUTE_MS, NEW_CAUSE, UNPOLLED_QUEUE
 from ..core.states import REGRESSED, UNHANDLED
 from ..failures.models import FailureGroup
 from ..runs.models import Attempt
-from ..tasks.models import QueueHold
-from ..tasks.queries.waiting import list_queues
+from ..tasks.queries.waiting import list_queues, queues_without_workers
 from .models import Alert
 
 MAX_FOUND, MAX_NAMED = 500, 3
@@ -68,9 +67,8 @@ def _causes(alert: Alert) -> dict[str, str]:
 
 def _unpolled_queues(workflow: str, now: int) -> dict[str, str]:
     before = now - UNPOLLED_MINUTES * MINUTE_MS
-    unpolled = [each for each in list_queues() if each.is_neglected(now) and (each.oldest_at or now) <= before]
+    unpolled = [each for each in queues_without_workers(list_queues(), now) if (each.oldest_at or now) <= before]
     names = {each.name for each in unpolled}
-    names -= set(QueueHold.objects.filter(pk__in=names, until_at__gt=now).values_list("pk", flat=True))
     if workflow:
         pending = Attempt.objects.pending().of_runs().filter(queue__in=names, run__name=workflow)
         names &= set(pending.order_by().values_list("queue", flat=True).distinct())

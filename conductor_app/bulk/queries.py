@@ -18,7 +18,7 @@ from ..failures.models import Failure, FailureGroup
 from ..runs.models import Run
 from . import selections
 from .models import BulkItem, BulkOperation
-from .selections import UNSUCCESSFUL_STATUSES
+from .selections import MAX_EXAMINED, UNSUCCESSFUL_STATUSES, examined_items
 
 MAX_COUNTED = 10_000
 MAX_REASONS = 10
@@ -113,8 +113,6 @@ REOPENING_ACTIONS = ("retry", "rerun", "restart")
 """Actions whose success is known only when the run ends."""
 FAILED_AGAIN = "FAILED_AGAIN"
 """Result of a run that an operation reopened and that did not succeed."""
-MAX_EXAMINED = 10_000
-"""Runs of an operation that are searched for those that failed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +162,11 @@ def _groups_of_failures(runs: Iterable[Run]) -> dict[str, int]:
 
 
 def failed_again(operation: BulkOperation) -> QuerySet[BulkItem]:
-    """Return the items whose runs did not succeed afterwards, among the first MAX_EXAMINED that were changed."""
+    """Return the items whose runs did not succeed afterwards, among the examined ones."""
     if operation.action not in REOPENING_ACTIONS:
         return BulkItem.objects.none()
     failed = Run.objects.filter(pk=OuterRef("run_id"), status__in=UNSUCCESSFUL_STATUSES)
-    return operation.items.filter(Exists(failed), pk__in=_examined_items(operation).values("pk"))
-
-
-def _examined_items(operation: BulkOperation) -> QuerySet[BulkItem]:
-    return operation.items.filter(outcome=BulkItem.DONE).order_by("number")[:MAX_EXAMINED]
+    return operation.items.filter(Exists(failed), pk__in=examined_items(operation.pk).values("pk"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +185,7 @@ def outcome_of(operation: BulkOperation) -> BulkOutcome | None:
     """Return what became of the runs, or None if success of the action does not depend on them. Runs one query."""
     if operation.action not in REOPENING_ACTIONS:
         return None
-    runs = Run.objects.filter(pk__in=_examined_items(operation).values("run_id")).order_by()
+    runs = Run.objects.filter(pk__in=examined_items(operation.pk).values("run_id")).order_by()
     return _outcome(operation, dict(runs.values_list("status").annotate(Count("pk"))) if operation.done else {})
 
 

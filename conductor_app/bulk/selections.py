@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, TextField, Value
+from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast, Coalesce
 from django.db.models.lookups import IContains
 from django.utils.translation import gettext as _
@@ -95,6 +95,8 @@ SCANNING_FILTERS: dict[str, Callable[[RunQuerySet, Any], ScannedRuns]] = {
 }
 MAX_IDS, MAX_ID_DIGITS = 1_000, 19
 UNSUCCESSFUL_STATUSES = ("FAILED", "TIMED_OUT")
+MAX_EXAMINED = 10_000
+"""Maximum number of runs of an operation that are looked up afterwards."""
 
 
 def search_runs(found: RunQuerySet, term: str) -> RunQuerySet | ScannedRuns:
@@ -180,8 +182,12 @@ def _filter_refused(found: RunQuerySet, operation: str) -> RunQuerySet:
 
 
 def _filter_failed_again(found: RunQuerySet, operation: str) -> RunQuerySet:
-    applied = BulkItem.objects.filter(operation=operation, outcome="DONE")
-    return found.filter(pk__in=applied.values("run_id"), status__in=UNSUCCESSFUL_STATUSES)
+    return found.filter(pk__in=examined_items(operation).values("run_id"), status__in=UNSUCCESSFUL_STATUSES)
+
+
+def examined_items(operation: str) -> QuerySet[BulkItem]:
+    """Return the first MAX_EXAMINED items that were applied. Only their runs are looked up afterwards."""
+    return BulkItem.objects.filter(operation=operation, outcome=BulkItem.DONE).order_by("number")[:MAX_EXAMINED]
 
 
 def ended_between(selection: Mapping[str, Any]) -> RunQuerySet:

@@ -29,8 +29,8 @@ from ..ai.pages.budgets import BudgetsPage
 from ..ai.pages.integrations import IntegrationModelPage, IntegrationPage, IntegrationsPage, NewIntegrationPage
 from ..ai.pages.prompts import NewPromptPage, PromptPage, PromptsPage
 from ..ai.pages.usage import UsagePage, VectorIndexesPage, show_model_use
-from ..alerts.pages.rules import AlertsPage
-from ..alerts.pages.saved_views import AlertPage, TilesPage, ViewPage, ViewsPage
+from ..alerts.pages.rules import AlertPage, AlertsPage
+from ..alerts.pages.saved_views import TilesPage, ViewPage, ViewsPage
 from ..alerts.pages.targets import AlertTargetPage, NewAlertTargetPage
 from ..bulk.pages.operations import BulkExportPage, BulkOperationPage, BulkPage, BulkPlanPage
 from ..bulk.pages.planner import PlannerPage

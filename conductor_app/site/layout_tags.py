@@ -134,6 +134,35 @@ def render_placeholder(content: SafeString, title: str, css: str = "") -> SafeSt
     return format_html('<div class="{}"><h2>{}</h2>{}</div>', f"empty {css}".strip(), title, content)
 
 
+@register.simple_block_tag(name="listing")
+def render_listing(content: SafeString, rows: Any, empty: str) -> SafeString:
+    """Return a table with the content, or a text if there are no rows."""
+    if not rows:
+        return format_html('<p class="muted">{}</p>', empty)
+    return format_html('<table class="wide cards">{}</table>', content)
+
+
+@register.simple_tag(name="columns")
+def render_columns(*labels: str, numbers: str = "", actions: bool = False) -> SafeString:
+    """Return the head of a table with the labels of its columns.
+
+    `numbers`: the places of the columns with numbers, from 1. `actions`: a last column has the actions of each row.
+    """
+    places = numbers.split()
+    cells = format_html_join(
+        "",
+        '<th scope="col"{}>{}</th>',
+        (
+            (flatatt({"class": "number"} if str(place) in places else {}), label)
+            for place, label in enumerate(labels, start=1)
+        ),
+    )
+    last = '<th scope="col"><span class="visually-hidden">{}</span></th>'
+    return format_html(
+        "<thead><tr>{}{}</tr></thead>", cells, format_html(last, gettext("Available actions")) if actions else ""
+    )
+
+
 @register.simple_block_tag(name="action", takes_context=True)
 def render_action(
     context: Context,

@@ -9,7 +9,6 @@ from typing import Any
 from django import forms
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from ..core import schemas
 from ..core.errors import Invalid
@@ -30,12 +29,6 @@ from ..utils.formatting import LazyText
 MAX_ROWS = 2_000
 LONG_TEXT = 60
 AS_FORM, AS_JSON = "form", "json"
-
-
-def reason_field() -> forms.CharField:
-    """Return the field for the reason of a change, which the audit log has."""
-    help_text = gettext_lazy("Recorded in the audit log.")
-    return forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"), help_text=help_text)
 
 
 def parse_json_value(text: str, **options: Any) -> Any:

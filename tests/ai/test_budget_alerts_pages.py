@@ -66,10 +66,10 @@ def test_without_a_target_the_page_leads_to_the_targets(operator, budget):
 
 def test_a_view_can_have_an_alert_on_a_budget(operator, budget, target):
     view = save_view("Costs", {}, "olga", is_shared=True)
-    address = f"/admin/views/{view.pk}/"
+    address = "/admin/alerts/"
     assert "a budget spent to at least (percent)" in page_text(operator.get(address))
     form = {"do": "save", "kind": "budget", "threshold": "90", "window": "60", "repeat": "60", "target": target.pk}
-    operator.post(address, {**form, "budget": str(budget.pk)})
+    operator.post(address, {**form, "view": str(view.pk), "budget": str(budget.pk)})
 
     assert Alert.objects.get().budget["name"] == "agent"
 

@@ -45,13 +45,13 @@ def test_an_empty_list_explains_prompts(operator):
 def test_a_prompt_is_created_and_listed_with_its_placeholders(author, clock):
     form = {"name": "greeting", "template": TEXT.replace("\n", "\r\n"), "models": "openai:gpt-4o\r\n anthropic "}
 
-    page = author.post(f"{LIST}new/", {**form, "reason": "first"}, follow=True)
+    page = author.post(f"{LIST}new/", form, follow=True)
 
     row = Prompt.objects.get()
     assert "Prompt greeting version 1 saved." in page_text(page)
     assert (row.template, row.integrations) == (TEXT, ["openai:gpt-4o", "anthropic"])
     assert "greeting v1 name, language openai:gpt-4o, anthropic" in page_text(author.get(LIST))
-    assert AuditEntry.objects.get(object_type="prompt").reason == "first"
+    assert AuditEntry.objects.get(object_type="prompt").action == "create"
 
 
 def test_an_invalid_form_says_what_is_wrong(operator, saved):
@@ -84,7 +84,7 @@ def test_the_differences_from_the_version_before_are_shown_and_another_can_be_ch
 def test_a_version_is_deleted_and_the_others_stay(author, saved):
     second = save_prompt("greeting", "newer", "olga", new_version=True)
 
-    author.post(page_of(saved), {"do": "delete", "reason": "old"})
+    author.post(page_of(saved), {"do": "delete"})
 
     assert list(Prompt.objects.all()) == [second]
 

@@ -16,7 +16,7 @@ from tests.recording_web_server import running_web_server
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
-VIEWS = "/admin/views/"
+VIEWS, ALERTS = "/admin/views/", "/admin/alerts/"
 
 
 @pytest.fixture
@@ -31,16 +31,20 @@ def scenario(clock) -> Scenario:
     return scenario
 
 
-def saved(operator, **more) -> str:
-    answer = operator.post(
-        VIEWS, {"do": "save", "title": "Failed orders", "status": "FAILED", "definition": "order", **more}
-    )
-    return answer["Location"]
+def saved(operator, **more) -> SavedView:
+    form = {"do": "save", "title": "Failed orders", "status": "FAILED", "definition": "order", **more}
+    assert operator.post(VIEWS, form)["Location"].startswith("/admin/conductor/run/")
+    return SavedView.objects.latest("pk")
 
 
-def watched(operator, page: str, **more) -> Alert:
+def alert_form(view: SavedView) -> dict[str, str]:
+    """Return the form of an alert on at least three runs of a view in ten minutes, sent to a mailbox."""
     form = {"do": "save", "kind": "count", "threshold": "3", "window": "10", "repeat": "60", "target": mailbox()}
-    operator.post(page, form | more)
+    return form | {"view": str(view.pk)}
+
+
+def watched(operator, view: SavedView, **more) -> Alert:
+    operator.post(ALERTS, alert_form(view) | more)
     return Alert.objects.last()
 
 
@@ -51,14 +55,14 @@ def mailbox() -> str:
 
 
 def test_a_view_is_saved_shown_and_deleted(operator, viewer, scenario):
-    page = saved(operator)
+    page = f"{VIEWS}{saved(operator).pk}/"
 
-    assert "Runs of order, with status FAILED" in page_text(operator.get(page))
+    assert operator.get(page)["Location"] == "/admin/conductor/run/?name=order&status=FAILED"
     assert "Failed orders" in page_text(operator.get(VIEWS))
     assert "Failed orders" not in page_text(viewer.get(VIEWS))
     assert viewer.get(page).status_code == 404
     saved(operator, is_shared="on")
-    assert viewer.get(page).status_code == 200
+    assert viewer.get(page)["Location"] == "/admin/conductor/run/?name=order&status=FAILED"
 
     operator.post(VIEWS, {"do": "remove", "view": str(SavedView.objects.get().pk)})
     assert not SavedView.objects.exists()
@@ -73,22 +77,22 @@ def test_a_filtered_list_offers_to_save_the_view(operator, scenario):
 
 
 def test_an_alert_is_tested_on_the_last_seven_days(operator, scenario, clock):
-    page = saved(operator)
+    view = saved(operator)
     clock.advance(seconds=3600)
 
-    alert = watched(operator, page)
+    alert = watched(operator, view)
 
-    assert "would have fired 1 time" in page_text(operator.get(page, {"try": alert.pk}))
+    assert "would have fired 1 time" in page_text(operator.get(ALERTS, {"try": alert.pk}))
 
 
 def test_an_alert_fires_once_by_mail_and_webhook(operator, scenario, clock, settings):
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
     settings.CONDUCTOR_PUBLIC_URL = "https://conductor.example.org"
-    page = saved(operator)
+    view = saved(operator)
     with running_web_server() as server:
         server.answers["/hook"] = (200, {}, b"")
         hook = create_target("webhook", "Hook", {"url": f"{server.url}/hook"}, "olga")
-        watched(operator, page, target=[mailbox(), str(hook.pk)])
+        watched(operator, view, target=[mailbox(), str(hook.pk)])
         for _ in range(3):
             alerts.check_due_alerts(10)
             publish_due_events()
@@ -101,7 +105,7 @@ def test_an_alert_fires_once_by_mail_and_webhook(operator, scenario, clock, sett
     assert len(server.asked) == 1 and "Failed orders" in server.asked[0]["body"]
     assert f"https://conductor.example.org{link}" in server.asked[0]["body"]
     assert {ring.channel for ring in AlertFiring.objects.filter(delivered_at__isnull=False)} == {"email", "webhook"}
-    assert "delivered" in page_text(operator.get(page))
+    assert "delivered" in page_text(operator.get(ALERTS))
 
 
 def test_an_alert_names_the_error_of_the_latest_failure(operator, scenario, clock):
@@ -118,16 +122,16 @@ def test_an_alert_names_the_error_of_the_latest_failure(operator, scenario, cloc
 
 
 def test_failed_deliveries_of_alerts_are_logged(operator, scenario):
-    page = saved(operator)
+    view = saved(operator)
     hook = create_target("webhook", "Hook", {"url": "http://127.0.0.1:9/hook"}, "olga")
-    watched(operator, page, target=str(hook.pk))
+    watched(operator, view, target=str(hook.pk))
 
     alerts.check_due_alerts(10)
     publish_due_events()
 
     ring = AlertFiring.objects.get()
     assert ring.delivered_at is None and ring.error
-    assert "not delivered" in page_text(operator.get(page))
+    assert "not delivered" in page_text(operator.get(ALERTS))
 
 
 def test_an_alert_below_its_threshold_does_not_fire(operator, scenario):
@@ -146,6 +150,7 @@ def test_an_alert_below_its_threshold_does_not_fire(operator, scenario):
         {"target": []},
         {"target": "999"},
         {"target": "x"},
+        {"view": "999"},
         {"window": "0"},
         {"threshold": "0"},
         {"threshold": "x"},
@@ -153,25 +158,39 @@ def test_an_alert_below_its_threshold_does_not_fire(operator, scenario):
     ids=str,
 )
 def test_hostile_alerts_are_refused(operator, scenario, form):
-    page = saved(operator)
-    whole = {"do": "save", "kind": "count", "threshold": "3", "window": "10", "repeat": "60", "target": mailbox()}
+    whole = alert_form(saved(operator))
 
-    assert operator.post(page, (whole | form) if form else {"do": "save"}, follow=True).status_code == 200
+    assert operator.post(ALERTS, (whole | form) if form else {"do": "save"}, follow=True).status_code == 200
     assert not Alert.objects.exists()
 
 
 def test_a_viewer_saves_views_but_no_alerts(viewer, scenario):
-    page = saved(viewer)
+    view = saved(viewer)
 
-    assert "conductor.change_run" in page_text(viewer.get(page))
-    assert viewer.post(page, {"do": "save"}).status_code == 403
+    assert "conductor.change_run" in page_text(viewer.get(ALERTS))
+    assert viewer.post(ALERTS, alert_form(view)).status_code == 403
+
+
+def test_an_alert_watches_no_view_that_the_user_may_not_see(operator, scenario):
+    other = alerts.save_view("Mine", {"status": ["FAILED"]}, "ann")
+
+    assert "No such view" in page_text(operator.post(ALERTS, alert_form(other), follow=True))
+    assert not Alert.objects.exists()
+
+
+def test_a_saved_view_leads_to_an_alert_on_it(operator, scenario):
+    view = saved(operator)
+
+    address = f"{ALERTS}?view={view.pk}"
+    assert f'<a href="{address}#add">Add an alert</a>' in html(operator.get("/admin/conductor/run/"))
+    assert operator.get(address).context["chosen_view"] == str(view.pk)
 
 
 def test_pages_of_views_take_few_queries(operator, scenario, django_assert_max_num_queries):
-    page = saved(operator)
-    watched(operator, page)
+    view = saved(operator)
+    watched(operator, view)
     operator.get(VIEWS)
-    for address in (VIEWS, f"{page}?try={Alert.objects.get().pk}"):
+    for address in (VIEWS, f"{ALERTS}?try={Alert.objects.get().pk}"):
         with django_assert_max_num_queries(15):
             operator.get(address)
 
@@ -186,8 +205,8 @@ def test_the_count_of_a_pinned_view_is_on_the_overview(operator, viewer, scenari
 
 def test_an_alert_on_age_fires_for_runs_open_too_long(operator, scenario, clock):
     scenario.starts("order")
-    page = saved(operator, status="RUNNING")
-    alert = watched(operator, page, kind="age", threshold="30")
+    view = saved(operator, status="RUNNING")
+    alert = watched(operator, view, kind="age", threshold="30")
 
     alerts.check_due_alerts(10)
     assert not AlertFiring.objects.exists()
@@ -195,15 +214,15 @@ def test_an_alert_on_age_fires_for_runs_open_too_long(operator, scenario, clock)
     alerts.check_due_alerts(10)
 
     assert "1 open for 30 min or longer" in AlertFiring.objects.get().sentence
-    assert "one open for at least 30 min" in page_text(operator.get(page))
-    assert "would have fired 1 time" in page_text(operator.get(page, {"try": alert.pk}))
+    assert "one open for at least 30 min" in page_text(operator.get(ALERTS))
+    assert "would have fired 1 time" in page_text(operator.get(ALERTS, {"try": alert.pk}))
 
 
 def test_the_back_test_draws_the_measured_values_and_the_threshold(operator, scenario, clock):
-    page = saved(operator)
+    view = saved(operator)
     clock.advance(seconds=3600)
 
-    shown = operator.get(page, {"try": watched(operator, page).pk})
+    shown = operator.get(ALERTS, {"try": watched(operator, view).pk})
 
     # Three failures reach the threshold of 3 an hour ago, in the last bar of two hours, and the axis ends at 4.
     chart, drawn = shown.context["chart"], html(shown)
@@ -215,19 +234,19 @@ def test_the_back_test_draws_the_measured_values_and_the_threshold(operator, sce
 
 
 def test_a_bar_of_an_absence_alert_has_the_lowest_value(operator, scenario, clock):
-    page = saved(operator)
+    view = saved(operator)
     clock.advance(seconds=1800)
-    alert = watched(operator, page, kind="absence", threshold="1", repeat="10080")
+    alert = watched(operator, view, kind="absence", threshold="1", repeat="10080")
 
-    chart = operator.get(page, {"try": alert.pk}).context["chart"]
+    chart = operator.get(ALERTS, {"try": alert.pk}).context["chart"]
 
     assert chart.series[0].values[-1] == 0 and chart.threshold.value == 1
 
 
 @pytest.mark.parametrize("kind", ["share", "age", "count", "absence"])
 def test_a_back_test_without_runs_is_drawn(operator, scenario, clock, kind):
-    page = saved(operator, definition="other")
+    view = saved(operator, definition="other")
 
-    shown = html(operator.get(page, {"try": watched(operator, page, kind=kind).pk}))
+    shown = html(operator.get(ALERTS, {"try": watched(operator, view, kind=kind).pk}))
 
     assert shown.count('<rect class="room"') == 84 and "Threshold" in shown

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from conductor_app.access.models import Application, Secret
 from conductor_app.ai.models import IntegrationModel, Prompt
-from conductor_app.alerts.models import Alert, AlertTarget, SavedView
+from conductor_app.alerts.models import Alert, AlertTarget
 from conductor_app.bulk.models import BulkOperation
 from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
 from conductor_app.events.models import EventDelivery, EventHandler, Webhook
@@ -196,8 +196,7 @@ def _others() -> dict[str, str]:
     return {
         "failure-group": f"/admin/failures/{FailureGroup.objects.latest('count').pk}/",
         "operation": f"/admin/bulk/{BulkOperation.objects.latest('created_at').pk}/",
-        "view": f"/admin/views/{SavedView.objects.get(name='Refunds that failed').pk}/",
-        "alert": f"/admin/views/{SavedView.objects.get(name='Refunds that failed').pk}/?try={Alert.objects.get().pk}",
+        "alert": f"/admin/alerts/?try={Alert.objects.get().pk}",
         "alert-target": f"/admin/alert-targets/{AlertTarget.objects.get(kind='slack').pk}/",
         "integration-model": f"/admin/integrations/models/{IntegrationModel.objects.earliest('pk').pk}/",
         "prompt": f"/admin/prompts/{Prompt.objects.latest('pk').pk}/",

@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from conductor_app.bulk import commands as bulk_commands
 from conductor_app.bulk import executor as bulk_executor
+from conductor_app.bulk import selections
 from conductor_app.bulk.models import BulkItem, BulkOperation
 from conductor_app.failures import commands as failure_groups
 from conductor_app.failures.models import FailureGroup
@@ -132,6 +133,17 @@ def test_the_page_counts_what_succeeded_failed_again_and_is_pending_and_does_not
     assert widths == [("done", "333"), ("refused", "333"), ("withdrawn", "0")]
     listed = page_text(operator.get(LIST))
     assert "Applied Succeeded Failed again Rejected Pending" in listed and "Done with failures 3 1 1 0 1" in listed
+
+
+def test_the_retry_takes_the_runs_that_the_page_counts(operator, scenario, retried, clock, monkeypatch):
+    scenario.worker("pay").fails("KeyError: 'zip'")
+    monkeypatch.setattr(selections, "MAX_EXAMINED", 2)
+    counted = operator.get(retried).context["result"].failed_again
+
+    operator.post(retried, {"do": "retry_failed_again"})
+    works(clock)
+
+    assert BulkOperation.objects.latest("created_at").total == counted == 1
 
 
 def test_the_runs_that_failed_again_are_retried_by_an_operation_of_their_own(operator, scenario, retried, clock):

@@ -8,6 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from conductor_app.runs.models import Run
+from conductor_app.tasks.commands.queues import pause_queue
 from tests.access.two_teams import ALPHA, create_teams
 from tests.access.users import logged_in_client
 from tests.builders import step, step_without_policy
@@ -47,6 +48,12 @@ def test_the_header_says_beside_the_health_of_the_server_what_is_wrong_with_the_
     assert '<a href="/admin/#attention"' in html(operator.get(STATUS_BAR))
     assert f'<a href="{FAILED_RUNS.replace("&", "&amp;")}"' in html(operator.get(STATUS_BAR))
     assert 'title="Background jobs: ' in html(operator.get(STATUS_BAR))
+
+
+def test_a_paused_queue_does_not_count_as_one_without_workers(operator, troubled):
+    pause_queue("ship", "olga", "the van is in repair")
+
+    assert "without workers" not in page_text(operator.get(STATUS_BAR))
 
 
 def test_the_number_of_failed_runs_is_that_of_the_list_behind_it(operator, troubled, clock):

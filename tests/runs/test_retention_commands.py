@@ -57,12 +57,12 @@ def test_without_a_policy_the_setting_decides(scenario, clock, settings):
 
 def test_the_policy_of_a_definition_overrides_the_default_policy(scenario, clock):
     retention.save_policy("", 30, 30, 0, ACTOR)
-    retention.save_policy("order", 30, 90, 0, ACTOR, "we look at failures for longer")
+    retention.save_policy("order", 30, 90, 0, ACTOR)
 
     assert foreseen(clock) == {"order": 2, "": 1}
     assert swept() == 3
     assert left() == {"order": 2, "refund": 0}
-    assert AuditEntry.objects.get(object_id="order", object_type="retention policy").reason.startswith("we look")
+    assert AuditEntry.objects.filter(object_id="order", object_type="retention policy").exists()
     assert foreseen(clock) == {"order": 0, "": 0}
 
 

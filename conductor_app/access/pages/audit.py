@@ -201,12 +201,21 @@ class NewestValueFilter(admin.SimpleListFilter):
     """Filter by a column, with the values that the newest entries have."""
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, Any]]:
-        newest = model_admin.get_queryset(request).order_by("-id").values_list(str(self.parameter_name), flat=True)
-        values = {*newest[:MAX_EXAMINED], self.value() or ""} - {""}
+        newest = _newest_entries(request, model_admin)
+        values = {*(entry[str(self.parameter_name)] for entry in newest), self.value() or ""} - {""}
         return [(value, value.replace("_", " ")) for value in sorted(values)]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
         return queryset.filter(**{str(self.parameter_name): self.value()}) if self.value() else queryset
+
+
+def _newest_entries(request: HttpRequest, model_admin: admin.ModelAdmin) -> list[dict[str, str]]:
+    """Return the persons and actions of the newest entries, which a request reads once."""
+    known = vars(request)
+    if "newest_entries" not in known:
+        newest = model_admin.get_queryset(request).order_by("-id").values("actor", "action")
+        known["newest_entries"] = list(newest[:MAX_EXAMINED])
+    return known["newest_entries"]
 
 
 class ActorFilter(NewestValueFilter):

@@ -60,7 +60,6 @@ def save_prompt(
     models: Sequence[str] | None = None,
     version: int | None = None,
     new_version: bool = False,
-    reason: str = "",
 ) -> Prompt:
     """Create or overwrite a version of a prompt.
 
@@ -77,7 +76,7 @@ def save_prompt(
     if errors:
         raise ValidationFailed(errors)
     with transaction.atomic():
-        return _save_row(name, template, by, description, models, version, new_version, reason)
+        return _save_row(name, template, by, description, models, version, new_version)
 
 
 def _save_row(
@@ -88,7 +87,6 @@ def _save_row(
     models: Sequence[str] | None,
     version: int | None,
     new_version: bool,
-    reason: str,
 ) -> Prompt:
     now = clock.now()
     newest = Prompt.objects.select_for_update().filter(name=name).order_by("-version").first()
@@ -109,7 +107,7 @@ def _save_row(
             row.save()
     except IntegrityError:
         raise Conflict(f"The prompt {name}, version {chosen}, already exists.") from None
-    audit.record(KIND, f"{name}:{chosen}", action, by, reason=reason, at=now)
+    audit.record(KIND, f"{name}:{chosen}", action, by, at=now)
     return row
 
 
@@ -154,7 +152,7 @@ def update_prompt(name: str, template: str, by: str, **fields: Any) -> Prompt:
     return save_prompt(name, template, by, **fields)
 
 
-def delete_prompt(name: str, version: int | None, by: str, reason: str = "") -> None:
+def delete_prompt(name: str, version: int | None, by: str) -> None:
     """Delete one version of a prompt, or all.
 
     Raises:
@@ -166,7 +164,7 @@ def delete_prompt(name: str, version: int | None, by: str, reason: str = "") -> 
         if not chosen:
             raise NotFound(f"There is no prompt named {name[:300]}.")
         for row in chosen:
-            audit.record(KIND, f"{name}:{row.version}", "delete", by, reason=reason)
+            audit.record(KIND, f"{name}:{row.version}", "delete", by)
             row.delete()
 
 

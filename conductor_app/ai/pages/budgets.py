@@ -143,7 +143,7 @@ class BudgetsPage(Page):
             show_refusal(request, refused)
             return HttpResponseRedirect(reverse("admin:budgets"))
         messages.success(request, _("Alert created. The back-test of the last seven days is below."))
-        return HttpResponseRedirect(f"{reverse('admin:view', args=[alert.view_id])}?try={alert.pk}")
+        return HttpResponseRedirect(reverse("admin:alerts", query={"try": alert.pk}, fragment="tested"))
 
 
 def _line(state: BudgetState) -> dict[str, Any]:

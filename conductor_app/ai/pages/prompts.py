@@ -16,7 +16,6 @@ from ...access.visibility import may, shown_to, visible_names
 from ...core.ai import MAX_NAME_LENGTH, permits_model
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...utils.differences import diff_hunks
-from ...web.forms import reason_field
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands.integrations import model_settings
 from ..commands.prompts import PromptTrial, delete_prompt, prompt_text, save_prompt
@@ -58,7 +57,6 @@ class PromptForm(forms.Form):
         help_text=gettext_lazy("One per line, as integration:model. Leave empty to allow all models."),
         widget=forms.Textarea({"rows": 3, "spellcheck": "false"}),
     )
-    reason = reason_field()
 
     def __init__(self, data: Mapping[str, Any] | None = None, row: Prompt | None = None) -> None:
         initial = (
@@ -238,8 +236,7 @@ def _find_prompt(request: HttpRequest, prompt_id: int) -> Prompt:
 def _save(request: HttpRequest, form: PromptForm, name: str, **fields: Any) -> Prompt | None:
     """Save a prompt. Returns None with the errors in the form if it is refused."""
     try:
-        entered, reason = form.fields_of_prompt(), form.cleaned_data["reason"]
-        row = save_prompt(name, by=request.user.get_username(), reason=reason, **entered, **fields)
+        row = save_prompt(name, by=request.user.get_username(), **form.fields_of_prompt(), **fields)
     except ValidationFailed as failed:
         for each in failed.validation_errors:
             field = "models" if each.path == "integrations" else each.path
@@ -255,8 +252,7 @@ def _save(request: HttpRequest, form: PromptForm, name: str, **fields: Any) -> P
 def _delete(request: HttpRequest, row: Prompt) -> HttpResponse:
     require_permission(request, DELETE_PERMISSION, row)
     try:
-        reason = request.POST.get("reason", "").strip()[:500]
-        delete_prompt(row.name, row.version, request.user.get_username(), reason)
+        delete_prompt(row.name, row.version, request.user.get_username())
         messages.success(request, _("Prompt %(prompt)s deleted.") % {"prompt": row})
     except RequestRefused as refused:
         show_refusal(request, refused)

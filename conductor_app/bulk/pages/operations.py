@@ -34,7 +34,6 @@ from ..models import BulkItem, BulkOperation
 from ..queries import (
     ACTION_LABELS,
     FAILED_AGAIN,
-    MAX_EXAMINED,
     REOPENING_ACTIONS,
     BulkOutcome,
     RunResult,
@@ -287,7 +286,9 @@ class BulkOperationPage(ObjectPage):
             "seconds": _remaining_ms(row),
             "answers": [(_outcome_pill(outcome), answer, count) for outcome, answer, count in frequent_answers(row)],
             "items": item_rows,
-            "max_examined": MAX_EXAMINED if outcome == FAILED_AGAIN and row.done > MAX_EXAMINED else 0,
+            "max_examined": selections.MAX_EXAMINED
+            if outcome == FAILED_AGAIN and row.done > selections.MAX_EXAMINED
+            else 0,
             "run_keys": run_keys(item.run_id for item in items[:PAGE_SIZE]),
             "next": items[PAGE_SIZE - 1].number if len(items) > PAGE_SIZE else None,
             "outcome": outcome,

@@ -56,7 +56,7 @@ def update_handler(document: Document, by: str, reason: str = "") -> None:
         _save_handler(row, document, by, reason)
 
 
-def set_active(name: str, is_active: bool, by: str, reason: str = "") -> None:
+def set_active(name: str, is_active: bool, by: str) -> None:
     """Activate or deactivate an event handler.
 
     Raises:
@@ -67,7 +67,7 @@ def set_active(name: str, is_active: bool, by: str, reason: str = "") -> None:
         if row is None:
             raise NotFound(f"EventHandler with name {name} not found!")
         row.updated_at, row.updated_by = clock.now(), by
-        _save_handler(row, {**row.document, "active": is_active}, by, reason)
+        _save_handler(row, {**row.document, "active": is_active}, by, "")
 
 
 def delete_handler(name: str, by: str, reason: str = "") -> None:

@@ -57,7 +57,7 @@ class WebhookSecrets:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def create_webhook(document: Document, by: str, reason: str = "") -> Webhook:
+def create_webhook(document: Document, by: str) -> Webhook:
     """Create a webhook, with the id in the document if there is one.
 
     Raises:
@@ -77,10 +77,10 @@ def create_webhook(document: Document, by: str, reason: str = "") -> Webhook:
     if Webhook.objects.filter(Q(pk=id) | Q(name=id)).exists():
         raise Conflict(f"A webhook with the id or the name {id} already exists. Choose another id, or omit it.")
     row = Webhook(id=id, created_at=now, created_by=by)
-    return _save_webhook(row, read, by, "create", reason)
+    return _save_webhook(row, read, by, "create")
 
 
-def update_webhook(id: str, document: Document, by: str, reason: str = "") -> Webhook:
+def update_webhook(id: str, document: Document, by: str) -> Webhook:
     """Replace the document of a webhook. A secret that the document omits stays unchanged.
 
     Raises:
@@ -94,10 +94,10 @@ def update_webhook(id: str, document: Document, by: str, reason: str = "") -> We
         raise ValidationFailed(validation_errors)
     _require_workflows(read)
     row.updated_at, row.updated_by = clock.now(), by
-    return _save_webhook(row, read, by, "overwrite", reason)
+    return _save_webhook(row, read, by, "overwrite")
 
 
-def rotate_secret(id: str, fresh: Document, keep_seconds: int, by: str, reason: str = "") -> None:
+def rotate_secret(id: str, fresh: Document, keep_seconds: int, by: str) -> None:
     """Replace the secret of a webhook (`secretValue`) or the values of its headers (`headers`).
 
     The former secret stays valid for `keep_seconds`, so that the sender can be reconfigured.
@@ -121,10 +121,10 @@ def rotate_secret(id: str, fresh: Document, keep_seconds: int, by: str, reason: 
         redacted = dict.fromkeys(given.get("headers") or row.document.get("headers") or {}, "")
         row.document, row.updated_at, row.updated_by = {**row.document, "headers": redacted}, now, by
         row.save()
-        _record_change(row.id, "rotate", by, reason)
+        audit.record("webhook", row.id, "rotate", by)
 
 
-def delete_webhook(id: str, by: str, reason: str = "") -> None:
+def delete_webhook(id: str, by: str) -> None:
     """Delete a webhook.
 
     Raises:
@@ -133,7 +133,7 @@ def delete_webhook(id: str, by: str, reason: str = "") -> None:
     with transaction.atomic():
         if not Webhook.objects.filter(pk=id).delete()[0]:
             raise NotFound(f"No such webhook: {id}")
-        _record_change(id, "delete", by, reason)
+        audit.record("webhook", id, "delete", by)
 
 
 def find_webhook(id: str) -> Webhook:
@@ -148,7 +148,7 @@ def find_webhook(id: str) -> Webhook:
     return row
 
 
-def _save_webhook(row: Webhook, read: Document, by: str, action: str, reason: str) -> Webhook:
+def _save_webhook(row: Webhook, read: Document, by: str, action: str) -> Webhook:
     stored = _decrypt_secrets(row) if row.sealed else {}
     headers = _merge_kept_headers(read.pop("headers", None) or {}, stored.get("headers") or {})
     secret = {"secret": read.pop("secretValue", None), "headers": headers}
@@ -160,7 +160,7 @@ def _save_webhook(row: Webhook, read: Document, by: str, action: str, reason: st
     try:
         with transaction.atomic():
             row.save(force_insert=action == "create")
-            _record_change(row.id, action, by, reason)
+            audit.record("webhook", row.id, action, by)
     except IntegrityError:
         raise Conflict(f"A webhook with the name {row.name} or the id {row.id} already exists.") from None
     return row
@@ -178,10 +178,6 @@ def _require_workflows(read: Document) -> None:
 def _merge_kept_headers(headers: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
     """Return the headers with stored values in place of empty ones: clients see webhooks without their secrets."""
     return {name: value or stored.get(name, "") for name, value in headers.items()}
-
-
-def _record_change(id: str, action: str, by: str, reason: str) -> None:
-    audit.record("webhook", id, action, by, reason=reason)
 
 
 def _has_secret(row: Webhook, verifier: JsonValue) -> bool:

@@ -112,19 +112,15 @@ class EventHandlerAdmin(DefinitionAdmin):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         permission = self._delete_permission(request) if act == "delete" else self.change_permission
-        row, by, reason = (
-            self.find_row(request, pk, permission),
-            request.user.get_username(),
-            request.POST.get("reason", "").strip(),
-        )
+        row, by = self.find_row(request, pk, permission), request.user.get_username()
         try:
             if act == "delete":
-                delete_handler(row.name, by, reason)
+                delete_handler(row.name, by)
                 messages.success(request, _("%(name)s deleted. Its past results are kept.") % {"name": row.name})
                 return HttpResponseRedirect(reverse("admin:conductor_eventhandler_changelist"))
             if act not in ("listen", "rest"):
                 raise Http404
-            set_active(row.name, act == "listen", by, reason)
+            set_active(row.name, act == "listen", by)
             message = _("%(name)s enabled.") if act == "listen" else _("%(name)s disabled.")
             messages.success(request, message % {"name": row.name})
         except RequestRefused as refused:

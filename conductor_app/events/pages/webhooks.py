@@ -15,7 +15,6 @@ from django.utils.translation import gettext_lazy
 from ...access.authentication import server_address
 from ...access.visibility import may, visible
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
-from ...web.forms import reason_field
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands import webhooks
 from ..models import Webhook
@@ -64,7 +63,6 @@ class WebhookSecretForm(forms.Form):
         label=gettext_lazy("Headers with secret values"),
         help_text=gettext_lazy("One per line: X-Key: value. Only for header authentication. Never displayed again."),
     )
-    reason = reason_field()
 
     def clean_headers(self) -> dict[str, str]:
         return _parse_pairs(self.cleaned_data["headers"], ":")
@@ -225,11 +223,11 @@ class _WebhookFormPage(ObjectPage):
         return self._page_context(request, row, form)
 
     def _save(self, request: HttpRequest, form: WebhookForm, row: Webhook | None) -> Webhook | None:
-        by, reason = request.user.get_username(), form.cleaned_data["reason"]
+        by = request.user.get_username()
         try:
             if row is None:
-                return webhooks.create_webhook(form.document({}), by, reason)
-            return webhooks.update_webhook(row.pk, form.document(row.document), by, reason)
+                return webhooks.create_webhook(form.document({}), by)
+            return webhooks.update_webhook(row.pk, form.document(row.document), by)
         except ValidationFailed as failed:
             for each in failed.validation_errors:
                 form.add_error(FORM_FIELDS.get(each.path), each.message)
@@ -259,7 +257,7 @@ class _WebhookFormPage(ObjectPage):
         keep = SECRET_GRACE_SECONDS.get(request.POST.get("keep", ""), SECRET_GRACE_SECONDS["day"])
         credentials = {"secretValue": cleaned["secret"], "headers": cleaned["headers"]}
         try:
-            webhooks.rotate_secret(row.pk, credentials, keep, by, cleaned["reason"])
+            webhooks.rotate_secret(row.pk, credentials, keep, by)
             messages.success(request, _("Secret rotated."))
         except RequestRefused as refused:
             show_refusal(request, refused)
@@ -267,7 +265,7 @@ class _WebhookFormPage(ObjectPage):
         return self._saved_response(request, webhooks.find_webhook(row.pk), generated_secret)
 
     def _delete(self, request: HttpRequest, row: Webhook) -> HttpResponse:
-        webhooks.delete_webhook(row.pk, request.user.get_username(), request.POST.get("reason", "").strip())
+        webhooks.delete_webhook(row.pk, request.user.get_username())
         messages.success(request, _("%(name)s deleted. Its address no longer accepts events.") % {"name": row.name})
         return HttpResponseRedirect(reverse("admin:webhooks"))
 

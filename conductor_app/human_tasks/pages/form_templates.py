@@ -19,7 +19,7 @@ from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...core.human_tasks import ANSWER_SCHEMA_KEY, TEMPLATES, answer_schema, human_task_definition
 from ...core.primitives import JsonValue
 from ...core.schemas import CHOICE, DATE, JSON, LONG, MOMENT, NUMBER, TEXT, WHOLE, YES_NO, build_form, format_value
-from ...web.forms import DocumentForm, JsonDocumentField, NumberedRow, format_json, parse_typed, reason_field
+from ...web.forms import DocumentForm, JsonDocumentField, NumberedRow, format_json, parse_typed
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from .. import form_templates as human_tasks_form_templates
 from ..models import FormTemplate
@@ -197,10 +197,9 @@ class FormTemplatesPage(Page):
 
 
 class TemplateForm(forms.Form):
-    """A template as JSON text, and the reason for saving it."""
+    """A template as JSON text."""
 
     document = JsonDocumentField(label=gettext_lazy("Template"))
-    reason = reason_field()
 
 
 class _TemplateEditorPage(ObjectPage):
@@ -241,9 +240,7 @@ class _TemplateEditorPage(ObjectPage):
             return None
         try:
             is_new = is_new or (row is None and not document.get("version"))
-            return human_tasks_form_templates.save_templates(
-                [document], by, new_version=is_new, reason=form.cleaned_data["reason"]
-            )[0]
+            return human_tasks_form_templates.save_templates([document], by, new_version=is_new)[0]
         except ValidationFailed as failed:
             for each in failed.validation_errors:
                 form.add_error("document", f"{each.path}: {each.message}")
@@ -254,8 +251,7 @@ class _TemplateEditorPage(ObjectPage):
     def _delete(self, request: HttpRequest, row: FormTemplate) -> HttpResponse:
         require_permission(request, DELETE_PERMISSION, row)
         try:
-            reason = request.POST.get("reason", "").strip()[:500]
-            human_tasks_form_templates.delete_template(row.name, row.version, request.user.get_username(), reason)
+            human_tasks_form_templates.delete_template(row.name, row.version, request.user.get_username())
             messages.success(request, _("Form template %(template)s deleted.") % {"template": row})
         except RequestRefused as refused:
             show_refusal(request, refused)

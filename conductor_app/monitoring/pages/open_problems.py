@@ -13,6 +13,7 @@ from django.utils.translation import ngettext
 
 from ...access.visibility import may, sees_all_runs, visible
 from ...runs.models import Run
+from ...tasks.queries.waiting import queues_without_workers
 from ...utils import clock, process_state
 from ...utils.formatting import DAY
 from ...web.badges import format_lower_bound
@@ -57,7 +58,8 @@ def known_problems(request: HttpRequest) -> OpenProblems | None:
 def count_problems(request: HttpRequest) -> OpenProblems:
     """Return the problems with the work that the user may see.
 
-    Runs two statements, at most every KEPT_SECONDS for all who see all runs, and for each other user.
+    Runs two statements, and a third if a queue is not polled, at most every KEPT_SECONDS for all who see all runs, and
+    for each other user.
     """
     if not may(request.user, VIEW_RUN):
         return OpenProblems()
@@ -67,7 +69,7 @@ def count_problems(request: HttpRequest) -> OpenProblems:
     failed = Run.objects.filter(status__in=FAILED_STATUSES, created_at__gte=now - DAY).order_by()
     problems = OpenProblems(
         visible(failed).values("pk")[: MAX_COUNTED + 1].count(),
-        sum(queue.is_neglected(now) for queue in visible_queues()),
+        len(queues_without_workers(visible_queues(), now)),
     )
     counted = _counted.value
     if len(counted) >= MAX_USERS:

@@ -38,7 +38,7 @@ def record_day(removed: int) -> None:
     DailyStorage.objects.filter(day_at=day_at).update(bytes=size_in_bytes(), removed=F("removed") + removed)
 
 
-def save_policy(definition: str, days: int, failed_days: int, keep_last: int, by: str, reason: str = "") -> None:
+def save_policy(definition: str, days: int, failed_days: int, keep_last: int, by: str) -> None:
     """Save the retention policy of a definition, or of all definitions without one (an empty name).
 
     `days`, `failed_days`: retention of completed and failed runs; 0 keeps them forever. `keep_last`: number of newest
@@ -58,10 +58,10 @@ def save_policy(definition: str, days: int, failed_days: int, keep_last: int, by
         RetentionPolicy.objects.update_or_create(
             definition=definition, defaults={**facts, "changed_at": clock.now(), "by": by[:255]}
         )
-        _record_change(definition, by, "save", reason, {"before": was, "after": facts})
+        _record_change(definition, by, "save", {"before": was, "after": facts})
 
 
-def delete_policy(definition: str, by: str, reason: str = "") -> None:
+def delete_policy(definition: str, by: str) -> None:
     """Delete the retention policy of a definition. The policy for all others applies to its runs then.
 
     Raises:
@@ -70,8 +70,8 @@ def delete_policy(definition: str, by: str, reason: str = "") -> None:
     with transaction.atomic():
         if not RetentionPolicy.objects.filter(definition=definition).delete()[0]:
             raise NotFound(f"There is no retention policy for {definition or 'all others'}.")
-        _record_change(definition, by, "remove", reason, {})
+        _record_change(definition, by, "remove", {})
 
 
-def _record_change(definition: str, by: str, action: str, reason: str, facts: dict[str, Any]) -> None:
-    audit.record("retention policy", definition or "all others", action, by, reason=reason, facts=facts)
+def _record_change(definition: str, by: str, action: str, facts: dict[str, Any]) -> None:
+    audit.record("retention policy", definition or "all others", action, by, facts=facts)

@@ -43,16 +43,16 @@ class RetentionPage(Page):
     def post(self, request: HttpRequest) -> HttpResponse:
         require_permission(request, PERMISSION)
         form_data, by = request.POST, request.user.get_username()
-        definition, reason = form_data.get("definition", ""), form_data.get("reason", "").strip()
+        definition = form_data.get("definition", "")
         try:
             if form_data.get("do") == "remove":
-                retention.delete_policy(definition, by, reason)
+                retention.delete_policy(definition, by)
                 messages.success(request, _("Policy deleted. The default applies to its runs."))
             else:
                 days, failed_days, keep_last = (
                     _parse_number(form_data.get(name, "")) for name in ("days", "failed_days", "keep_last")
                 )
-                retention.save_policy(definition, days, failed_days, keep_last, by, reason)
+                retention.save_policy(definition, days, failed_days, keep_last, by)
                 messages.success(request, _("Policy saved. The runs that the next sweep removes are listed below."))
         except RequestRefused as refused:
             show_refusal(request, refused)

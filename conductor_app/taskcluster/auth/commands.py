@@ -63,7 +63,7 @@ def find_client(id: str) -> Client:
     return found
 
 
-def create_client(id: str, wanted: ClientSettings, by: str, reason: str = "", token: str = "") -> tuple[Client, str]:
+def create_client(id: str, wanted: ClientSettings, by: str, token: str = "") -> tuple[Client, str]:
     """Create a client. Returns it with its access token.
 
     Raises:
@@ -77,7 +77,7 @@ def create_client(id: str, wanted: ClientSettings, by: str, reason: str = "", to
     try:
         with transaction.atomic():
             _save_client(row, wanted, by, now, is_new=True)
-            record_access_change(CLIENT_KIND, id, "create", by, reason, scopes=list(wanted.scopes))
+            record_access_change(CLIENT_KIND, id, "create", by, scopes=list(wanted.scopes))
     except IntegrityError:
         return _existing_client(id, wanted, by)
     return row, token
@@ -93,7 +93,7 @@ def _existing_client(id: str, wanted: ClientSettings, by: str) -> tuple[Client, 
     return row, decrypt_token(id, row.sealed)
 
 
-def update_client(id: str, wanted: ClientSettings, by: str, reason: str = "") -> Client:
+def update_client(id: str, wanted: ClientSettings, by: str) -> Client:
     """Replace the settings of a client. Its token stays.
 
     Raises:
@@ -104,7 +104,7 @@ def update_client(id: str, wanted: ClientSettings, by: str, reason: str = "") ->
     with transaction.atomic():
         row = _lock_client(id)
         _save_client(row, wanted, by, clock.now())
-        record_access_change(CLIENT_KIND, id, "change", by, reason, scopes=list(wanted.scopes))
+        record_access_change(CLIENT_KIND, id, "change", by, scopes=list(wanted.scopes))
     return row
 
 
@@ -233,7 +233,7 @@ def find_role(id: str) -> ScopeRole:
     return found
 
 
-def create_role(id: str, scopes: Sequence[str], description: str, by: str, reason: str = "") -> ScopeRole:
+def create_role(id: str, scopes: Sequence[str], description: str, by: str) -> ScopeRole:
     """Create a role. An existing role with the same scopes and description is returned.
 
     Raises:
@@ -251,7 +251,7 @@ def create_role(id: str, scopes: Sequence[str], description: str, by: str, reaso
         now = clock.now()
         row = ScopeRole(id=id, created_at=now, created_by=by[:255])
         _save_role(row, scopes, description, by)
-        record_access_change(ROLE_KIND, id, "create", by, reason, scopes=list(scopes))
+        record_access_change(ROLE_KIND, id, "create", by, scopes=list(scopes))
     return row
 
 
@@ -260,7 +260,6 @@ def update_role(
     scopes: Sequence[str],
     description: str,
     by: str,
-    reason: str = "",
     *,
     authorize: Callable[[ScopeRole], None] = lambda row: None,
 ) -> ScopeRole:
@@ -276,15 +275,15 @@ def update_role(
         row = find_role(id)
         authorize(row)
         _save_role(row, scopes, description, by)
-        record_access_change(ROLE_KIND, id, "change", by, reason, scopes=list(scopes))
+        record_access_change(ROLE_KIND, id, "change", by, scopes=list(scopes))
     return row
 
 
-def delete_role(id: str, by: str, reason: str = "") -> None:
+def delete_role(id: str, by: str) -> None:
     """Delete a role, if it exists."""
     with transaction.atomic():
         if ScopeRole.objects.filter(pk=id).delete()[0]:
-            record_access_change(ROLE_KIND, id, "delete", by, reason)
+            record_access_change(ROLE_KIND, id, "delete", by)
 
 
 def _lock_access_revision() -> None:

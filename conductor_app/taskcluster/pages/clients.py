@@ -19,7 +19,6 @@ from django.utils.translation import gettext_lazy
 
 from ...access.models import Client
 from ...core.errors import RequestRefused
-from ...web.forms import reason_field
 from ...web.pages import ReadOnlyAdmin, moment_column
 from ..auth import commands
 from ..auth.commands import ClientSettings
@@ -50,7 +49,6 @@ class ScopesForm(forms.ModelForm):
     description = forms.CharField(
         label=gettext_lazy("Description"), required=False, widget=forms.Textarea(attrs={"rows": 3})
     )
-    reason = reason_field()
 
     def clean(self) -> dict[str, Any]:
         """Validate the scopes as the engine does.
@@ -130,13 +128,13 @@ class ScopeRoleAdmin(EngineEditedAdmin):
 
     form = ScopeRoleForm
     list_display = ("id", "scope_count", "updated", "description")
-    editable_fields = ("id", "scopes", "description", "reason")
+    editable_fields = ("id", "scopes", "description")
     detail_fields = ("expanded_scopes", "created", "updated", "updated_by")
 
     def save_model(self, request: HttpRequest, obj: ScopeRole, form: forms.ModelForm, change: bool) -> None:
         by, cleaned = request.user.get_username(), form.cleaned_data
         write = commands.update_role if change else commands.create_role
-        write(obj.pk, cleaned["scopes"], cleaned["description"], by, cleaned["reason"])
+        write(obj.pk, cleaned["scopes"], cleaned["description"], by)
 
     def delete_model(self, request: HttpRequest, obj: ScopeRole) -> None:
         commands.delete_role(obj.pk, request.user.get_username())
@@ -176,16 +174,16 @@ class ClientAdmin(EngineEditedAdmin):
     form = ClientForm
     list_display = ("id", "scope_count", "expires", "last_used", "is_disabled", "description")
     list_filter = ("is_disabled",)
-    editable_fields = ("id", "scopes", "description", "expires", "is_deleted_when_expired", "reason")
+    editable_fields = ("id", "scopes", "description", "expires", "is_deleted_when_expired")
     detail_fields = ("is_disabled", "expanded_scopes", "created", "updated", "updated_by", "token_issued", "last_used")
     actions = ("toggle_disabled", "reset_access_token", "delete_chosen")
 
     def save_model(self, request: HttpRequest, obj: Client, form: forms.ModelForm, change: bool) -> None:
         by, cleaned = request.user.get_username(), form.cleaned_data
         if change:
-            commands.update_client(obj.pk, client_settings(cleaned), by, cleaned["reason"])
+            commands.update_client(obj.pk, client_settings(cleaned), by)
         else:
-            obj.token = commands.create_client(obj.pk, client_settings(cleaned), by, cleaned["reason"])[1]
+            obj.token = commands.create_client(obj.pk, client_settings(cleaned), by)[1]
 
     def delete_model(self, request: HttpRequest, obj: Client) -> None:
         commands.delete_client(obj.pk, request.user.get_username())

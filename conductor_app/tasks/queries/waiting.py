@@ -85,6 +85,14 @@ class QueueState:
         return bool(self.pending) and not self.is_polled(now)
 
 
+def queues_without_workers(states: Iterable[QueueState], now: int) -> list[QueueState]:
+    """Return the queues with due attempts that no worker polls and that are not paused. Runs at most one query."""
+    unpolled = [queue for queue in states if queue.is_neglected(now)]
+    holds = QueueHold.objects.filter(pk__in=[queue.name for queue in unpolled], until_at__gt=now)
+    paused = set(holds.values_list("pk", flat=True)) if unpolled else set()
+    return [queue for queue in unpolled if queue.name not in paused]
+
+
 def limits_used(states: Collection[QueueState]) -> dict[str, tuple[int, int]]:
     """Return attempts in progress and the limit for each queue with a concurrent execution limit."""
     kinds = {queue.name: queue.name.rpartition(":")[2] for queue in states}

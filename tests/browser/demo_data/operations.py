@@ -127,8 +127,8 @@ def create_tags(now: int) -> None:
         application = applications.create_application("returns-desk", "olga", "WORKER")
         applications.create_key(application.pk, "olga")
         scope_roles.create_role("repo:shop/*", ["queue:create-task:demo/*"], "Builds of the shop.", "olga")
-        retention.save_policy("", 30, 90, 100, "olga", "as agreed with audit")
-        retention.save_policy(RETURN, 14, 60, 0, "olga", "many short runs")
+        retention.save_policy("", 30, 90, 100, "olga")
+        retention.save_policy(RETURN, 14, 60, 0, "olga")
 
 
 def create_integrations_and_prompts(now: int) -> None:
