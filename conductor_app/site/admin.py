@@ -28,7 +28,7 @@ from ..access.visibility import may
 from ..ai.pages.budgets import BudgetsPage
 from ..ai.pages.integrations import IntegrationModelPage, IntegrationPage, IntegrationsPage, NewIntegrationPage
 from ..ai.pages.prompts import NewPromptPage, PromptPage, PromptsPage
-from ..ai.pages.usage import UsagePage, VectorIndexesPage, show_model_use
+from ..ai.pages.usage import VectorIndexesPage, show_model_use
 from ..alerts.pages.rules import AlertPage, AlertsPage
 from ..alerts.pages.saved_views import TilesPage, ViewPage, ViewsPage
 from ..alerts.pages.targets import AlertTargetPage, NewAlertTargetPage
@@ -132,7 +132,6 @@ PAGES: tuple[Page, ...] = (
     DriftPage(),
     IntegrationsPage(),
     PromptsPage(),
-    UsagePage(),
     BudgetsPage(),
     VectorIndexesPage(),
     PalettePage(),

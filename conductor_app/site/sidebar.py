@@ -71,7 +71,6 @@ OPTIONAL = {
         "prompts",
         (
             SidebarEntry("prompts", _("Prompts"), "prompts"),
-            SidebarEntry("model_usage", _("Usage"), "usage"),
             SidebarEntry("budgets", _("Budgets"), "budgets"),
             SidebarEntry("vector_indexes", _("Vector indexes"), "step-database"),
         ),

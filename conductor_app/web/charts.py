@@ -66,7 +66,7 @@ class TrendChart:
     """Stacked bars over a range of time.
 
     `links`: the address of the rows behind each bar; empty if there is none. `note`: what the reader must know.
-    `has_totals`: whether the values of a series may be added up. `format_value`: returns the text of a value.
+    `has_totals`: whether the values of a series may be added up.
     """
 
     height: ClassVar[int] = PLOT_HEIGHT + TOP
@@ -79,7 +79,6 @@ class TrendChart:
     links: Sequence[str] = ()
     note: str = ""
     ranges: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
-    format_value: Callable[[int], str] = format_count
 
     @property
     def is_empty(self) -> bool:
@@ -114,7 +113,7 @@ class TrendChart:
         """Return the lines of the vertical axis."""
         highest = self.highest
         values = [highest] if highest == 1 else [highest, highest // 2]
-        return [{"y": self._y(value), "label": self.format_value(value)} for value in values]
+        return [{"y": self._y(value), "label": format_count(value)} for value in values]
 
     @property
     def times(self) -> list[dict[str, Any]]:
@@ -151,7 +150,7 @@ class TrendChart:
                 "parts": parts,
                 "link": link,
                 "time": format_bar_time(int(start), self.time_range),
-                "values": [self.format_value(series.values[place]) for series in self.series],
+                "values": [format_count(series.values[place]) for series in self.series],
                 "markers": [marker.label for marker in self.markers if self.time_range.place(marker.at) == place],
                 "is_empty": not any(series.values[place] for series in self.series),
             }

@@ -82,13 +82,13 @@ SEARCHES = (
     "/admin/conductor/auditentry/export.json?q={}_schedule", "/admin/conductor/grant/?q={}", "/admin/failures/?q={}",
     "/admin/failures/?definition={}_order", "/admin/queue/?name={}_pack", "/admin/workers/?q={}",
     "/admin/worker/?name={}-worker", "/admin/human-tasks/?q={}&assigned=all",
-    "/admin/model-usage/?definition={}_order", "/admin/views/?definition={}_order",
+    "/admin/views/?definition={}_order",
     "/admin/bulk/plan/?definition={}_order", "/api/workflow/search?freeText={}",
     "/api/workflow/search?query=workflowType+%3D+%27{}_order%27", "/api/tasks/search?freeText={}",
     "/api/workflow/search-v2?freeText={}", "/api/metadata/workflow?name={}_order", "/api/insight/failures?text={}",
     "/api/insight/failures?definition={}_order", "/api/tasks/queue/polldata?taskType={}_pack",
     "/api/scheduler/search/executions?freeText={}", "/api/scheduler/schedules?workflowName={}_order",
-    "/api/insight/model-usage?definition={}_order", "/api/metadata/tags/workflow?value={}",
+    "/api/metadata/tags/workflow?value={}",
 )  # fmt: skip
 """Addresses that search for a text, with a place for the name of a team."""
 DJANGO_ADDRESSES = (

@@ -1,9 +1,9 @@
-"""Usage and budgets of models through the API."""
+"""Budgets of models through the API."""
 
 import pytest
 
 from conductor_app.access.models import AuditEntry
-from conductor_app.ai.models import IntegrationModel, ModelBudget, ModelCall, ModelUsage
+from conductor_app.ai.models import IntegrationModel, ModelBudget
 from conductor_app.utils import clock
 
 HOUR = 3_600_000
@@ -61,24 +61,3 @@ def test_the_limit_of_an_integration_cannot_be_deleted_here(api):
 
     assert listed["isOfIntegration"] is True
     assert api.delete(f"/model-budgets/{listed['id']}").status_code == 400
-
-
-def test_the_usage_of_a_range_is_returned_in_total_in_steps_and_by_name(api):
-    hour = clock.now() - clock.now() % HOUR
-    names = {"integration": "openai", "model": "small", "definition": "agent", "caller": "olga"}
-    ModelUsage.objects.create(hour=hour, **names, calls=2, failures=1, prompt_tokens=30, cost=9, duration_ms=400)
-    ModelUsage.objects.create(hour=hour, **{**names, "definition": "other"}, calls=1, prompt_tokens=5)
-
-    usage = api.get("/insight/model-usage?definition=agent").json()
-    sums = {"calls": 2, "failures": 1, "promptTokens": 30, "completionTokens": 0, "cost": 9, "durationMs": 400}
-    assert (usage["currency"], usage["total"], usage["steps"][-1], len(usage["steps"])) == ("USD", sums, sums, 24)
-    assert usage["models"] == [{"integration": "openai", "model": "small", **sums}]
-    assert usage["callers"] == [{"caller": "olga", **sums}]
-    assert api.get("/insight/model-usage").json()["total"]["calls"] == 3
-
-
-def test_an_unknown_range_is_refused(api):
-    answer = api.get("/insight/model-usage?range=1y")
-
-    assert (answer.status_code, "must be one of 1h, 24h, 7d, 30d" in answer.json()["message"]) == (400, True)
-    assert ModelCall.objects.count() == 0

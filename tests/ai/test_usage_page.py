@@ -1,22 +1,18 @@
-"""The pages of usage and budgets, and what other pages say about calls of models."""
+"""The page of budgets, and what other pages say about calls of models."""
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from conductor_app.access.models import AuditEntry
 from conductor_app.ai.commands.budgets import BudgetLimits, save_budget
-from conductor_app.ai.commands.calls import Estimate, Usage, save_reply
-from conductor_app.ai.commands.prompts import PromptTrial, begin_trial
 from conductor_app.ai.models import BudgetHold, IntegrationModel, ModelBudget
 from conductor_app.definitions.models import WorkflowDefinition
-from tests.ai.paying_worker import PayingWorker, settings_of
+from tests.ai.paying_worker import PayingWorker
 from tests.builders import step
 from tests.page_text import html, page_text, run_url
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
-USAGE, BUDGETS = "/admin/model-usage/", "/admin/budgets/"
+BUDGETS = "/admin/budgets/"
 
 
 @pytest.fixture
@@ -37,98 +33,6 @@ def limit(scope="DEFINITION", name="agent", period="DAY", **limits):
 def save(client, **form):
     fields = {"do": "save", "scope": "DEFINITION", "name": "agent", "period": "DAY"} | form
     return client.post(BUDGETS, fields, follow=True)
-
-
-def test_the_usage_shows_cost_tokens_and_calls_by_model_workflow_caller_and_run(viewer, worker, run):
-    worker.calls_and_reports()
-    worker.calls_and_reports()
-
-    for length in ("1h", "24h", "7d", "30d"):
-        page = page_text(viewer.get(f"{USAGE}?range={length}"))
-        assert "Cost $2.80 Tokens 2,000 Calls 2 Failed calls 0" in page
-        for name in ("openai:small", "agent Runs", "a test"):
-            assert f"{name} $2.80 2,000 2 0" in page
-    assert "A-7" in page
-
-
-@pytest.mark.parametrize(
-    ("show", "words"), [("cost", "$2"), ("tokens", "Prompt"), ("calls", "With a reply"), ("duration", "Mean duration")]
-)
-def test_the_chart_shows_the_chosen_measure(viewer, worker, show, words):
-    worker.calls_and_reports()
-    page = html(viewer.get(f"{USAGE}?range=1h&show={show}"))
-
-    assert words in page
-    assert f'show={show}" aria-current="true"' in page
-
-
-def test_filters_select_calls_and_can_be_removed(viewer, worker):
-    worker.calls_and_reports()
-
-    page = html(viewer.get(f"{USAGE}?definition=agent&integration=openai"))
-    assert 'href="?integration=openai"' in page
-    assert "openai:small" in page
-    assert "No call matches the filters" in html(viewer.get(f"{USAGE}?definition=other"))
-
-
-def test_calls_outside_of_runs_have_a_row_and_no_run(viewer, worker):
-    trial = PromptTrial("Hi", {}, settings_of(), by="olga")
-    save_reply(begin_trial(trial, Estimate()), None, Usage(12, 5))
-
-    for length in ("1h", "24h"):
-        page = page_text(viewer.get(f"{USAGE}?range={length}"))
-        assert "outside of runs $0.022 17 1 0" in page
-        assert "olga $0.022 17 1 0" in page
-
-
-def test_without_calls_the_page_says_what_would_be_counted(viewer):
-    assert "No AI step has called a model in this range." in page_text(viewer.get(USAGE))
-
-
-def test_a_call_in_progress_is_not_counted(viewer, worker):
-    worker.calls_and_reports()
-    worker.polls()
-
-    assert "Calls 1" in page_text(viewer.get(f"{USAGE}?range=1h"))
-
-
-@pytest.mark.parametrize(
-    ("tokens", "sentence"),
-    [
-        (1_250, "is spent to 80 %: 1,000 tokens of 1,250 tokens until 2027-03-02 00:00:00 UTC."),
-        (1_000, "is spent: 1,000 tokens of 1,000 tokens. Calls wait until 2027-03-02 00:00:00 UTC."),
-    ],
-)
-def test_a_budget_that_is_nearly_spent_is_announced(viewer, worker, tokens, sentence):
-    limit(max_tokens=tokens)
-    worker.calls_and_reports()
-
-    assert f"The budget of workflow agent {sentence}" in page_text(viewer.get(USAGE))
-
-
-def test_a_budget_with_room_is_not_announced(viewer, worker):
-    limit(max_tokens=1_300)
-    worker.calls_and_reports()
-
-    assert "The budget of" not in page_text(viewer.get(USAGE))
-
-
-def test_the_number_of_statements_does_not_depend_on_the_number_of_calls(
-    viewer, worker, run, django_assert_num_queries
-):
-
-    worker.calls_and_reports()
-    viewer.get(USAGE)
-    with CaptureQueriesContext(connection) as few:
-        viewer.get(USAGE)
-    for number in range(5):
-        run.starts("agent")
-        worker.calls_and_reports()
-        worker.model = f"model {number}"
-    with CaptureQueriesContext(connection) as many:
-        viewer.get(USAGE)
-
-    assert len(many) == len(few)
 
 
 def test_the_budgets_show_the_spent_share_and_the_waiting_tasks(viewer, worker):
@@ -216,7 +120,7 @@ def test_a_viewer_sees_budgets_and_cannot_change_them(viewer):
     assert ModelBudget.objects.count() == 1
 
 
-@pytest.mark.parametrize("address", [USAGE, BUDGETS, "/admin/vector-indexes/"])
+@pytest.mark.parametrize("address", [BUDGETS, "/admin/vector-indexes/"])
 def test_the_pages_require_their_permission(client, django_user_model, address):
     client.force_login(django_user_model.objects.create_user("nina", is_staff=True))
 

@@ -73,7 +73,6 @@ PAGES = {
     "system": "system/",
     "retention": "retention/",
     "quotas": "quotas/",
-    "model-usage": "model-usage/?range=7d",
     "budgets": "budgets/",
     "vector-indexes": "vector-indexes/",
     "preferences": "preferences/",

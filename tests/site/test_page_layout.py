@@ -6,7 +6,7 @@ import pytest
 from django.template.loader import render_to_string
 
 from conductor_app.utils.formatting import DAY, HOUR, TimeRange
-from conductor_app.web.charts import ChartMarker, ChartSeries, TrendChart
+from conductor_app.web.charts import ChartMarker, ChartSeries, ChartThreshold, TrendChart
 from tests.page_text import html
 
 MONDAY = 1_768_176_000_000
@@ -81,9 +81,10 @@ def test_the_last_label_of_the_time_axis_is_left_out_on_narrow_screens():
     assert [time["minor"] for time in chart().times][-1] is True
 
 
-@pytest.mark.parametrize("text, space", [("4", ""), ("10,000", "medium"), ("1 min 30 s", "broad")])
+@pytest.mark.parametrize("text, space", [("4", ""), ("10,000", "medium"), ("1,000,000", "broad")])
 def test_the_labels_of_the_value_axis_have_space_beside_the_bars(text, space):
-    drawn = render_to_string("ops/web/chart.html", {"chart": chart(format_value=lambda _value: text)})
+    highest = ChartThreshold(int(text.replace(",", "")), "Limit")
+    drawn = render_to_string("ops/web/chart.html", {"chart": chart(threshold=highest)})
 
     assert f'<div class="plot {space}" data-plot>' in drawn
     assert f'<text class="tick" x="-8" y="16.0" dy="4">{text}</text>' in drawn

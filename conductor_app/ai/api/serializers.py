@@ -132,23 +132,6 @@ BUDGET = NamedTable(
     FieldSpec("maxTokens", IntegerOf(64)),
     FieldSpec("reason", read_text, ""),
 )
-SUMS = NamedTable(
-    "ModelUsageSums",
-    *fields_of_type(LONG, "calls", "failures", "promptTokens", "completionTokens", "cost", "durationMs"),
-)
-USAGE_ROW = NamedTable(
-    "ModelUsageRow",
-    *fields_of_type(read_text, "integration", "model", "definition", "caller", "workflowId"),
-    *SUMS,
-)
-USAGE = NamedTable(
-    "ModelUsage",
-    FieldSpec("currency", read_text),
-    *fields_of_type(LONG, "since", "stepMs"),
-    FieldSpec("total", ObjectOf(SUMS)),
-    FieldSpec("steps", ListOf(ObjectOf(SUMS))),
-    *fields_of_type(ListOf(ObjectOf(USAGE_ROW)), "models", "definitions", "callers", "runs"),
-)
 SAVED_BUDGET = NamedTable(
     "SavedModelBudget",
     *(field for field in BUDGET if field.name != "reason"),

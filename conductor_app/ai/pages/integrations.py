@@ -364,7 +364,6 @@ class IntegrationModelPage(ObjectPage):
             "title": row.name,
             "row": row,
             "form": form,
-            "usage_address": reverse("admin:model_usage", query={"integration": row.integration, "model": row.name}),
             "may_change": may(request.user, CHANGE_PERMISSION, _integration_of(row)),
             "required": CHANGE_PERMISSION,
         }

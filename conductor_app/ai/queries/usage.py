@@ -1,6 +1,6 @@
-"""Queries about integrations, prompts, calls of models, and what the calls use over time."""
+"""Queries about integrations, prompts, calls of models, and what the calls of runs and workflows have used."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,17 +9,10 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
 from ...access.visibility import usable
 from ...core.ai import OWN_VECTOR_DATABASES
 from ...settings import conf
-from ...utils.formatting import HOUR_RANGE, TimeRange
 from ..models import Integration, IntegrationModel, ModelCall, ModelUsage, Prompt
 from ..store import calls_below
 
 MAX_MODELS = 1_000
-MAX_ROWS = 20
-"""The rows of a table."""
-MAX_CALLS = 20_000
-"""The newest calls of a range that the table of runs counts."""
-FILTERS = ("integration", "model", "definition", "caller")
-SUMS = ("calls", "failures", "prompt_tokens", "completion_tokens", "cost", "duration_ms")
 
 
 def list_integrations(category: str = "", active_only: bool = False) -> QuerySet[Integration]:
@@ -111,133 +104,22 @@ def calls_of_attempt(attempt_id: str) -> list[ModelCall]:
 class UsageSums:
     """Sums over calls. `cost`: in millionths of the currency."""
 
-    calls: int = 0
-    failures: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: int = 0
-    duration_ms: int = 0
-
-    @property
-    def tokens(self) -> int:
-        return self.prompt_tokens + self.completion_tokens
-
-    @property
-    def mean_ms(self) -> int | None:
-        """Return the mean duration of a call, or None without calls."""
-        return self.duration_ms // self.calls if self.calls else None
-
-
-@dataclass(frozen=True, slots=True)
-class UsageRow:
-    """One row of a table: its names, and its sums."""
-
-    names: tuple[str, ...]
-    sums: UsageSums
-
-
-@dataclass(frozen=True, slots=True)
-class UsageReport:
-    """The usage in a range, with the filters of a reader applied. `bars`: the sums of each bar of the range."""
-
-    bars: Sequence[UsageSums]
-    models: Sequence[UsageRow]
-    definitions: Sequence[UsageRow]
-    callers: Sequence[UsageRow]
-    runs: Sequence[UsageRow]
-    is_cut: bool
-
-    @property
-    def total(self) -> UsageSums:
-        return UsageSums(**{name: sum(getattr(each, name) for each in self.bars) for name in SUMS})
-
-
-def usage_report(
-    time_range: TimeRange, filters: Mapping[str, str], definitions: Collection[str] | None = None
-) -> UsageReport:
-    """Return the usage in a range. `filters`: values of the columns FILTERS. Runs five queries.
-
-    `definitions`: the workflows whose calls count; None for all calls, also those outside of runs.
-
-    The range of an hour is read from the calls, the others from the sums per hour.
-    """
-    given: dict[str, Any] = {name: value for name, value in filters.items() if name in FILTERS and value}
-    if definitions is not None:
-        given["definition__in"] = definitions
-    runs, is_cut = _runs(time_range, given)
-    return UsageReport(
-        _bars(time_range, given),
-        _table(time_range, given, "integration", "model"),
-        _table(time_range, given, "definition"),
-        _table(time_range, given, "caller"),
-        runs,
-        is_cut,
-    )
+    calls: int
+    tokens: int
+    cost: int
 
 
 def usage_of_run(run_id: str, root_id: str) -> UsageSums:
     """Return what the calls of a run and of the runs below it have used. `root_id`: the run at the top of its tree."""
-    calls = ModelCall.objects.filter(calls_below(run_id, root_id))
-    return UsageSums(**_read_sums(calls.aggregate(**_sums_of_calls())))
+    return _sums(ModelCall.objects.filter(calls_below(run_id, root_id)), Count("pk"))
 
 
 def usage_of_definition(name: str, since: int) -> UsageSums:
     """Return what the runs of a workflow have used since a time in epoch milliseconds, in full hours."""
-    rows = ModelUsage.objects.filter(definition=name, hour__gte=since)
-    return UsageSums(**_read_sums(rows.aggregate(**_sums_of_hours())))
+    return _sums(ModelUsage.objects.filter(definition=name, hour__gte=since), Sum("calls"))
 
 
-def _bars(time_range: TimeRange, filters: Mapping[str, Any]) -> list[UsageSums]:
-    rows, moment, sums = _source(time_range, filters)
-    place = (F(moment) - time_range.since) / time_range.step
-    found = {row.pop("place"): row for row in rows.annotate(place=place).order_by().values("place").annotate(**sums)}
-    return [UsageSums(**_read_sums(found.get(number, {}))) for number in range(time_range.count)]
-
-
-def _table(time_range: TimeRange, filters: Mapping[str, Any], *columns: str) -> list[UsageRow]:
-    rows, _moment, sums = _source(time_range, filters)
-    return _top_rows(rows, sums, columns)
-
-
-def _runs(time_range: TimeRange, filters: Mapping[str, Any]) -> tuple[list[UsageRow], bool]:
-    """Return the runs that have used most, and whether only the newest calls were counted."""
-    in_range = ModelCall.objects.filter(started_at__gte=time_range.since, started_at__lt=time_range.until, **filters)
-    in_range = in_range.exclude(run_id="")
-    newest = in_range.order_by("-started_at").values("pk")[:MAX_CALLS]
-    rows = _top_rows(ModelCall.objects.filter(pk__in=newest), _sums_of_calls(), ("run_id", "definition"))
-    is_cut = in_range.order_by("-started_at").values("pk")[MAX_CALLS : MAX_CALLS + 1].exists()
-    return rows, is_cut
-
-
-def _top_rows(rows: QuerySet[Any], sums: Mapping[str, Any], columns: Sequence[str]) -> list[UsageRow]:
-    grouped = rows.order_by().values(*columns).annotate(**sums)
-    top = grouped.order_by("-cost_sum", "-prompt_tokens_sum", "-calls_sum", *columns)[:MAX_ROWS]
-    return [UsageRow(tuple(row[column] for column in columns), UsageSums(**_read_sums(row))) for row in top]
-
-
-def _source(time_range: TimeRange, filters: Mapping[str, Any]) -> tuple[QuerySet[Any], str, dict[str, Any]]:
-    """Return the rows of a range, the column of their time, and the sums over them."""
-    if time_range.name == HOUR_RANGE:
-        calls = ModelCall.objects.filter(started_at__gte=time_range.since, started_at__lt=time_range.until, **filters)
-        return calls.filter(ended_at__isnull=False), "started_at", _sums_of_calls()
-    rows = ModelUsage.objects.filter(hour__gte=time_range.since, hour__lt=time_range.until, **filters)
-    return rows, "hour", _sums_of_hours()
-
-
-def _sums_of_hours() -> dict[str, Any]:
-    return {f"{name}_sum": Sum(name) for name in SUMS}
-
-
-def _sums_of_calls() -> dict[str, Any]:
-    return {
-        "calls_sum": Count("pk"),
-        "failures_sum": Count("pk", filter=Q(status__in=("FAILED", "LOST"))),
-        "prompt_tokens_sum": Sum("prompt_tokens"),
-        "completion_tokens_sum": Sum("completion_tokens"),
-        "cost_sum": Sum("cost"),
-        "duration_ms_sum": Sum(F("ended_at") - F("started_at")),
-    }
-
-
-def _read_sums(row: Mapping[str, Any]) -> dict[str, int]:
-    return {name: int(row.get(f"{name}_sum") or 0) for name in SUMS}
+def _sums(rows: QuerySet[Any], number: Count | Sum) -> UsageSums:
+    tokens = Sum(F("prompt_tokens") + F("completion_tokens"))
+    sums = rows.aggregate(number=number, tokens=tokens, amount=Sum("cost"))
+    return UsageSums(sums["number"] or 0, sums["tokens"] or 0, int(sums["amount"] or 0))
