@@ -59,6 +59,7 @@ WATCHED_MS = 60_000
 CHECK_INTERVAL_MS = 1_000
 PUT_OFF_MS = 10_000
 """Delay of an operation after an unexpected exception."""
+MAX_DUE_OPERATIONS = 100
 MAX_INTERRUPTION_MS = 60_000
 """The maximum delay of an operation that meets transient errors. The first one delays it for a second."""
 _interruptions: Slot[dict[str, int]] = process_state.slot(dict)
@@ -69,11 +70,11 @@ class ItemNoLongerWaiting(Exception):
     """The operation was paused or stopped, or the run withdrawn, during the action."""
 
 
-def run_due_operations(limit: int = 100) -> int:
-    """Advance up to `limit` due operations. Returns how many."""
+def run_due_operations() -> int:
+    """Advance the operations that are due first, up to MAX_DUE_OPERATIONS. Returns how many."""
     now = clock.now()
     due = _unclaimed_operations(now).filter(due_at__lte=now).order_by("due_at")
-    return handle_each(list(due.values_list("pk", flat=True)[:limit]), _advance_operation)
+    return handle_each(list(due.values_list("pk", flat=True)[:MAX_DUE_OPERATIONS]), _advance_operation)
 
 
 def run_operations_until(end_ms: int, wait_ms: int, is_stopping: Callable[[], bool] = lambda: False) -> int:

@@ -300,7 +300,7 @@ def delegate_task(
     _write_assignment(task_id, Assignee(to, is_group), due_at, (), by, "reassign_task", reason, facts)
 
 
-def reassign_task(task_id: str, assignees: Sequence[Assignee], by: str, reason: str = "") -> None:
+def reassign_task(task_id: str, assignees: Sequence[Assignee], by: str) -> None:
     """Replace the assignments of a HUMAN task, which take effect one after another, and remove its claim.
 
     Raises:
@@ -313,7 +313,7 @@ def reassign_task(task_id: str, assignees: Sequence[Assignee], by: str, reason: 
         raise Invalid(f"A task can have at most {MAX_ASSIGNMENTS} assignments (got {len(assignees)}).")
     first, *rest = assignees
     facts = {"to": first.who, "is_group": first.is_group, "assignments": format_assignees(assignees)}
-    _write_assignment(task_id, first, None, rest, by, "reassign_task", reason, facts)
+    _write_assignment(task_id, first, None, rest, by, "reassign_task", "", facts)
 
 
 def skip_assignment(task_id: str, by: str, reason: str = "") -> None:

@@ -113,14 +113,14 @@ def configured_queues() -> dict[str, tuple[Provider, str]]:
     return queues
 
 
-def consume_events(stopping: Event, check_seconds: float = CHECK_SECONDS) -> None:
+def consume_events(stopping: Event) -> None:
     """Consume the events of all active handlers until `stopping`, and return when all threads have stopped."""
     listeners: dict[str, QueueListener] = {}
     try:
         while not stopping.is_set():
             before, listeners = listeners, _reconcile_listeners(listeners)
             _report_listeners(listeners, before.keys() - listeners.keys())
-            stopping.wait(check_seconds)
+            stopping.wait(CHECK_SECONDS)
     finally:
         for listener in listeners.values():
             listener.stop()

@@ -172,7 +172,7 @@ def set_definition_breakpoint(name: str, version: int, request: BreakpointReques
     return found.id
 
 
-def remove_definition_breakpoint(name: str, version: int, breakpoint_id: str, by: str, reason: str = "") -> None:
+def remove_definition_breakpoint(name: str, version: int, breakpoint_id: str, by: str) -> None:
     """Remove a breakpoint from a definition. Runs that have started keep it.
 
     Raises:
@@ -184,7 +184,7 @@ def remove_definition_breakpoint(name: str, version: int, breakpoint_id: str, by
         kept = [each for each in known if each.id != breakpoint_id]
         if len(kept) == len(known):
             raise NotFound(f"Workflow {name}, version {version} has no breakpoint {breakpoint_id}.")
-        _save_breakpoints(row, kept, by, Audit("remove breakpoint", {"version": version}), reason)
+        _save_breakpoints(row, kept, by, Audit("remove breakpoint", {"version": version}), "")
 
 
 def _lock_definition(name: str, version: int) -> WorkflowDefinition:

@@ -25,14 +25,14 @@ HIGHEST = 99
 """The highest priority that clients can set."""
 
 
-def notify_queue(task_type: str, by: str, reason: str = "") -> int:
+def notify_queue(task_type: str, by: str) -> int:
     """Send the notifications for all pending attempts of a task type again. Returns the number of attempts.
 
     Only notifications can be lost: the queue itself consists of the rows.
     """
     pending = Attempt.objects.of_runs().pending().filter(name=task_type)
     waiting = dict(pending.values_list("queue").annotate(Count("id")))
-    _record_change(task_type, by, "requeue", reason)
+    _record_change(task_type, by, "requeue", "")
     notifications.announce(
         [queue for queue, count in waiting.items() for _ in range(min(count, conf.max_waiting_polls))]
     )
