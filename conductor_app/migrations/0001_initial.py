@@ -109,7 +109,6 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['name'],
                 'permissions': [('execute_integration', 'Can use integrations in definitions')],
-                'abstract': False,
             },
         ),
         migrations.CreateModel(
@@ -210,6 +209,34 @@ class Migration(migrations.Migration):
                 ('starter_id', models.BigIntegerField(db_default=0, default=0)),
                 ('debug', conductor_app.db.fields.DocumentField(blank=True, null=True)),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['status', '-created_at'], name='run_by_status'),
+                    models.Index(condition=models.Q(('status__in', ['PAUSED', 'RUNNING'])), fields=['wake_at'], name='run_to_wake'),
+                    models.Index(condition=models.Q(('status__in', ['PAUSED', 'RUNNING']), models.Q(('limit_key', ''), _negated=True)), fields=['name', 'limit_key', 'created_at'], name='run_by_limit'),
+                    models.Index(condition=models.Q(('status__in', ['PAUSED', 'RUNNING']), models.Q(('schedule', ''), _negated=True)), fields=['schedule'], name='run_by_schedule'),
+                    models.Index(fields=['-created_at', 'id', 'parent_id', 'version', 'priority', 'started_by'], name='run_by_start'),
+                    models.Index(fields=['name', '-created_at', 'version', 'status'], name='run_by_definition'),
+                    models.Index(condition=models.Q(('correlation_id', ''), _negated=True), fields=['correlation_id', '-created_at'], name='run_by_correlation'),
+                    models.Index(condition=models.Q(('parent_id', ''), _negated=True), fields=['parent_id', '-created_at'], name='run_by_parent'),
+                    models.Index(condition=models.Q(('event', ''), _negated=True), fields=['event', '-created_at'], name='run_by_event'),
+                    models.Index(condition=models.Q(('limit_key', ''), _negated=True), fields=['limit_key', '-created_at'], name='run_by_limit_key'),
+                    models.Index(condition=models.Q(('failed_refs', []), _negated=True), fields=['-created_at'], name='run_with_failures'),
+                    models.Index(condition=models.Q(('schedule', ''), _negated=True), fields=['schedule', '-created_at'], name='run_of_schedule'),
+                    models.Index(condition=models.Q(('ended_at__isnull', False)), fields=['ended_at', 'status'], name='run_by_end'),
+                    models.Index(condition=models.Q(('status__in', ['PAUSED', 'RUNNING']), models.Q(('root_id', ''), _negated=True)), fields=['root_id'], name='open_run_by_root'),
+                    models.Index(condition=models.Q(('status__in', ['PAUSED', 'RUNNING']), models.Q(('starter_id', 0), _negated=True)), fields=['starter_id'], name='open_run_by_starter'),
+                    models.Index(fields=['started_by', '-created_at'], name='run_by_creator'),
+                    models.Index(condition=models.Q(('reason', ''), _negated=True), fields=['-created_at', 'name'], name='run_with_reason_by_start'),
+                    models.Index(fields=['name', 'version', '-created_at'], name='run_by_version'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('status__in', ['COMPLETED', 'FAILED', 'PAUSED', 'RUNNING', 'TERMINATED', 'TIMED_OUT'])), name='run_status_is_known'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('status__in', ['COMPLETED', 'FAILED', 'TERMINATED', 'TIMED_OUT']), ('ended_at__isnull', False)), models.Q(('status__in', ['PAUSED', 'RUNNING']), models.Q(('ended_at__isnull', False), _negated=True)), _connector='OR'), name='run_has_ended_exactly_when_final'),
+                    models.UniqueConstraint(condition=models.Q(('request_id__isnull', False)), fields=('name', 'request_id'), name='one_run_per_request'),
+                    models.UniqueConstraint(condition=models.Q(('idempotency_key__isnull', False)), fields=('idempotency_key', 'name'), name='one_run_per_idempotency_key'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='SaveRequirement',
@@ -256,7 +283,6 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name'],
-                'abstract': False,
                 'permissions': [('execute_secret', 'Can use secrets in definitions')],
             },
         ),
@@ -318,7 +344,6 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name'],
-                'abstract': False,
                 'permissions': [('execute_variable', 'Can use variables in definitions')],
             },
         ),
@@ -614,6 +639,11 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name_plural': 'event deliveries',
+                'indexes': [
+                    models.Index(fields=['-received_at', '-id'], name='delivery_by_time'),
+                    models.Index(fields=['event', '-received_at'], name='delivery_of_event'),
+                ],
+                'constraints': [models.UniqueConstraint(fields=('event', 'message_id'), name='one_delivery_per_message')],
             },
         ),
         migrations.CreateModel(
@@ -633,6 +663,13 @@ class Migration(migrations.Migration):
                 ('delivery', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='actions', to='conductor.eventdelivery')),
                 ('owner_id', models.BigIntegerField(db_default=0, default=0)),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['handler', '-created_at'], name='action_of_handler'),
+                    models.Index(condition=models.Q(('status', 'FAILED')), fields=['-created_at'], name='action_failed'),
+                ],
+                'constraints': [models.UniqueConstraint(fields=('delivery', 'handler', 'position'), name='one_action_per_delivery_handler_and_position')],
+            },
         ),
         migrations.CreateModel(
             name='EventHandler',
@@ -679,6 +716,9 @@ class Migration(migrations.Migration):
                 ('subject', models.CharField(max_length=255)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='external_identities', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('issuer', 'subject'), name='one_user_per_identity')],
+            },
         ),
         migrations.CreateModel(
             name='FailureGroup',
@@ -702,6 +742,14 @@ class Migration(migrations.Migration):
                 ('earlier_builds', conductor_app.db.fields.DocumentField(default=list)),
                 ('merged_into', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='parts', to='conductor.failuregroup')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['state', '-last_at'], name='failure_group_by_state'),
+                    models.Index(fields=['-last_at'], name='failure_group_by_time'),
+                    models.Index(fields=['definition', '-last_at'], name='failure_group_of_name'),
+                ],
+                'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['ACKNOWLEDGED', 'IGNORED', 'OPEN', 'REGRESSED', 'RESOLVED'])), name='failure_state_is_known')],
+            },
         ),
         migrations.CreateModel(
             name='Failure',
@@ -721,6 +769,15 @@ class Migration(migrations.Migration):
                 ('task_id', conductor_app.db.fields.IdField(blank=True, db_default='', default='', max_length=64)),
                 ('group', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.CASCADE, to='conductor.failuregroup')),
             ],
+            options={
+                'indexes': [
+                    models.Index(condition=models.Q(('group__isnull', True)), fields=['id', 'at'], name='failure_to_count'),
+                    models.Index(condition=models.Q(('group__isnull', False)), fields=['group', '-at', 'run_id'], name='failure_of_group'),
+                    models.Index(fields=['run_id'], name='failure_of_run'),
+                    models.Index(fields=['at'], name='failure_by_time'),
+                    models.Index(condition=models.Q(('task_id', ''), _negated=True), fields=['task_id'], name='failure_of_task'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='FileHandle',
@@ -775,6 +832,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'permissions': [('execute_domain', 'Can poll in task domains'), ('execute_agent', 'Can change runs through the tools of agents'), ('execute_debug', 'Can debug runs'), ('add_event_handler', 'Can add event handlers'), ('view_event_handler', 'Can view event handlers'), ('change_event_handler', 'Can change event handlers'), ('delete_event_handler', 'Can delete event handlers'), ('execute_event_handler', 'Can execute event handlers'), ('add_schema', 'Can add schemas'), ('view_schema', 'Can view schemas'), ('change_schema', 'Can change schemas'), ('delete_schema', 'Can delete schemas'), ('execute_schema', 'Can execute schemas'), ('add_webhook', 'Can add webhooks'), ('view_webhook', 'Can view webhooks'), ('change_webhook', 'Can change webhooks'), ('delete_webhook', 'Can delete webhooks'), ('execute_webhook', 'Can execute webhooks')],
+                'indexes': [models.Index(fields=['target_type', 'target_id'], name='grant_by_target')],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('user__isnull', False), ('group__isnull', False), _connector='XOR'), name='grant_has_one_subject'),
+                    models.UniqueConstraint(condition=models.Q(('user__isnull', False)), fields=('user', 'target_type', 'target_id', 'access'), name='one_grant_per_user_target_and_access'),
+                    models.UniqueConstraint(condition=models.Q(('group__isnull', False)), fields=('group', 'target_type', 'target_id', 'access'), name='one_grant_per_group_target_and_access'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -819,6 +882,12 @@ class Migration(migrations.Migration):
                 ('error', models.TextField(blank=True, default='')),
                 ('delivery', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='verdicts', to='conductor.eventdelivery')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['handler', '-at'], name='verdict_of_handler'),
+                    models.Index(fields=['outcome', '-at'], name='verdict_by_outcome'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='HourlyFailureCount',
@@ -832,6 +901,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name_plural': 'hourly failure counts',
+                'constraints': [models.UniqueConstraint(fields=('group', 'hour_at', 'version', 'build'), name='one_tally_per_hour')],
             },
         ),
         migrations.CreateModel(
@@ -850,6 +920,9 @@ class Migration(migrations.Migration):
                 ('is_external', models.BooleanField(db_default=False, default=False)),
                 ('is_claimer_external', models.BooleanField(db_default=False, default=False)),
             ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('claimed_by', ''), _negated=True), fields=['claimed_by', '-claimed_at'], name='human_task_by_claimer')],
+            },
         ),
         migrations.CreateModel(
             name='StandaloneTask',
@@ -876,6 +949,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name': 'standalone task',
+                'indexes': [
+                    models.Index(fields=['group_id', 'task'], name='standalone_by_group'),
+                    models.Index(condition=models.Q(('wake_at__lt', 9007199254740991)), fields=['wake_at'], name='standalone_to_wake'),
+                    models.Index(condition=models.Q(('ever_resolved', False)), fields=['group_id'], name='standalone_unresolved'),
+                    models.Index(fields=['expires_at'], name='standalone_by_expiry'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -975,6 +1054,11 @@ class Migration(migrations.Migration):
             ],
             options={
                 'default_permissions': (),
+                'indexes': [
+                    models.Index(fields=['run_id'], name='budget_hold_by_run'),
+                    models.Index(fields=['until'], name='budget_hold_by_end'),
+                    models.Index(condition=models.Q(('waits_for_calls', True)), fields=['held_at'], name='budget_hold_for_calls'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1125,6 +1209,9 @@ class Migration(migrations.Migration):
                 ('code_hash', models.CharField(max_length=64)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='recovery_codes', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'indexes': [models.Index(fields=['user', 'code_hash'], name='recovery_code_by_hash')],
+            },
         ),
         migrations.AddField(
             model_name='task',
@@ -1140,6 +1227,9 @@ class Migration(migrations.Migration):
                 ('payload', conductor_app.db.fields.DocumentField(default=dict)),
                 ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='inbox_messages', to='conductor.run')),
             ],
+            options={
+                'indexes': [models.Index(fields=['run', 'number'], name='inbox_of_run')],
+            },
         ),
         migrations.CreateModel(
             name='HistoryEntry',
@@ -1154,6 +1244,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name_plural': 'history entries',
+                'indexes': [models.Index(fields=['run', 'revision'], name='history_of_run')],
             },
         ),
         migrations.CreateModel(
@@ -1201,6 +1292,29 @@ class Migration(migrations.Migration):
                 ('output_path', models.CharField(blank=True, default='', max_length=255)),
                 ('reason', models.TextField(blank=True, default='')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['run', 'seq'], name='attempt_of_run'),
+                    models.Index(condition=models.Q(('status', 'PENDING'), models.Q(('queue', ''), _negated=True)), fields=['queue', '-priority', 'visible_at', 'id'], name='attempt_to_claim'),
+                    models.Index(condition=models.Q(('status', 'LEASED'), models.Q(('queue', ''), _negated=True)), fields=['name'], name='attempt_leased'),
+                    models.Index(condition=models.Q(('rate_count__gt', 0)), fields=['name', 'claimed_at'], name='attempt_by_claim'),
+                    models.Index(fields=['name', 'id'], name='attempt_by_name'),
+                    models.Index(condition=models.Q(('domain', ''), _negated=True), fields=['domain', 'id'], name='attempt_by_domain'),
+                    models.Index(condition=models.Q(('status__in', ['CANCELED', 'EXPIRED', 'FAILED', 'FAILED_FOR_GOOD'])), fields=['status', 'id'], name='attempt_ended_badly'),
+                    models.Index(condition=models.Q(('run__isnull', True), ('status', 'PENDING')), fields=['queue', 'scheduled_at', 'id'], name='attempt_waiting_standalone'),
+                    models.Index(condition=models.Q(('run__isnull', True), ('status', 'LEASED')), fields=['queue', 'claimed_at', 'id'], name='attempt_leased_standalone'),
+                    models.Index(condition=models.Q(('run__isnull', True), models.Q(('worker', ''), _negated=True)), fields=['queue', 'worker', '-claimed_at', '-id'], name='attempt_standalone_by_worker'),
+                    models.Index(condition=models.Q(('ended_at__isnull', True), ('number__gt', 0)), fields=['id'], name='attempt_retrying'),
+                    models.Index(condition=models.Q(('status__in', ['CANCELED', 'EXPIRED', 'FAILED', 'FAILED_FOR_GOOD'])), fields=['name', 'id'], name='attempt_bad_by_name'),
+                    models.Index(condition=models.Q(('status__in', ['LEASED', 'PENDING']), ('due_at__lt', 9007199254740991)), fields=['due_at'], name='attempt_with_timer'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('status__in', ['CANCELED', 'COMPLETED', 'EXPIRED', 'FAILED', 'FAILED_FOR_GOOD', 'LEASED', 'PENDING'])), name='attempt_status_is_known'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('status__in', ['CANCELED', 'COMPLETED', 'EXPIRED', 'FAILED', 'FAILED_FOR_GOOD']), ('ended_at__isnull', False)), models.Q(('status__in', ['LEASED', 'PENDING']), models.Q(('ended_at__isnull', False), _negated=True)), _connector='OR'), name='attempt_has_ended_exactly_when_final'),
+                    models.UniqueConstraint(condition=models.Q(('status__in', ['LEASED', 'PENDING'])), fields=('task',), name='one_open_attempt_a_task'),
+                    models.UniqueConstraint(fields=('task', 'number'), name='one_attempt_per_task_and_number'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='RunLabel',
@@ -1209,6 +1323,10 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=64)),
                 ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='labels', to='conductor.run')),
             ],
+            options={
+                'indexes': [models.Index(fields=['name', 'run'], name='run_label_by_name')],
+                'constraints': [models.UniqueConstraint(fields=('run', 'name'), name='one_label_of_a_name_per_run')],
+            },
         ),
         migrations.CreateModel(
             name='SavedView',
@@ -1247,6 +1365,10 @@ class Migration(migrations.Migration):
                 ('budget', conductor_app.db.fields.DocumentField(blank=True, null=True)),
                 ('targets', models.ManyToManyField(related_name='alerts', to='conductor.alerttarget')),
             ],
+            options={
+                'indexes': [models.Index(fields=['next_at'], name='alert_due')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('kind__in', ('count', 'share', 'absence', 'age', 'budget'))), name='alert_kind_is_known')],
+            },
         ),
         migrations.CreateModel(
             name='Schedule',
@@ -1363,6 +1485,10 @@ class Migration(migrations.Migration):
                 ('run_id', conductor_app.db.fields.IdField(max_length=64)),
                 ('payload', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='uses', to='conductor.storedpayload')),
             ],
+            options={
+                'indexes': [models.Index(fields=['run_id'], name='payload_of_run')],
+                'constraints': [models.UniqueConstraint(fields=('payload', 'run_id'), name='one_use_per_payload_and_run')],
+            },
         ),
         migrations.CreateModel(
             name='Tag',
@@ -1582,134 +1708,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.AddIndex(
-            model_name='eventdelivery',
-            index=models.Index(fields=['-received_at', '-id'], name='delivery_by_time'),
-        ),
-        migrations.AddIndex(
-            model_name='eventdelivery',
-            index=models.Index(fields=['event', '-received_at'], name='delivery_of_event'),
-        ),
-        migrations.AddConstraint(
-            model_name='eventdelivery',
-            constraint=models.UniqueConstraint(fields=('event', 'message_id'), name='one_delivery_per_message'),
-        ),
-        migrations.AddIndex(
-            model_name='eventaction',
-            index=models.Index(fields=['handler', '-created_at'], name='action_of_handler'),
-        ),
-        migrations.AddIndex(
-            model_name='eventaction',
-            index=models.Index(condition=models.Q(('status', 'FAILED')), fields=['-created_at'], name='action_failed'),
-        ),
-        migrations.AddConstraint(
-            model_name='eventaction',
-            constraint=models.UniqueConstraint(fields=('delivery', 'handler', 'position'), name='one_action_per_delivery_handler_and_position'),
-        ),
-        migrations.AddConstraint(
-            model_name='externalidentity',
-            constraint=models.UniqueConstraint(fields=('issuer', 'subject'), name='one_user_per_identity'),
-        ),
-        migrations.AddIndex(
-            model_name='failuregroup',
-            index=models.Index(fields=['state', '-last_at'], name='failure_group_by_state'),
-        ),
-        migrations.AddIndex(
-            model_name='failuregroup',
-            index=models.Index(fields=['-last_at'], name='failure_group_by_time'),
-        ),
-        migrations.AddIndex(
-            model_name='failuregroup',
-            index=models.Index(fields=['definition', '-last_at'], name='failure_group_of_name'),
-        ),
-        migrations.AddConstraint(
-            model_name='failuregroup',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['ACKNOWLEDGED', 'IGNORED', 'OPEN', 'REGRESSED', 'RESOLVED'])), name='failure_state_is_known'),
-        ),
-        migrations.AddIndex(
-            model_name='failure',
-            index=models.Index(condition=models.Q(('group__isnull', True)), fields=['id', 'at'], name='failure_to_count'),
-        ),
-        migrations.AddIndex(
-            model_name='failure',
-            index=models.Index(condition=models.Q(('group__isnull', False)), fields=['group', '-at', 'run_id'], name='failure_of_group'),
-        ),
-        migrations.AddIndex(
-            model_name='failure',
-            index=models.Index(fields=['run_id'], name='failure_of_run'),
-        ),
-        migrations.AddIndex(
-            model_name='failure',
-            index=models.Index(fields=['at'], name='failure_by_time'),
-        ),
-        migrations.AddIndex(
-            model_name='failure',
-            index=models.Index(condition=models.Q(('task_id', ''), _negated=True), fields=['task_id'], name='failure_of_task'),
-        ),
-        migrations.AddIndex(
-            model_name='grant',
-            index=models.Index(fields=['target_type', 'target_id'], name='grant_by_target'),
-        ),
-        migrations.AddConstraint(
-            model_name='grant',
-            constraint=models.CheckConstraint(condition=models.Q(('user__isnull', False), ('group__isnull', False), _connector='XOR'), name='grant_has_one_subject'),
-        ),
-        migrations.AddConstraint(
-            model_name='grant',
-            constraint=models.UniqueConstraint(condition=models.Q(('user__isnull', False)), fields=('user', 'target_type', 'target_id', 'access'), name='one_grant_per_user_target_and_access'),
-        ),
-        migrations.AddConstraint(
-            model_name='grant',
-            constraint=models.UniqueConstraint(condition=models.Q(('group__isnull', False)), fields=('group', 'target_type', 'target_id', 'access'), name='one_grant_per_group_target_and_access'),
-        ),
-        migrations.AddIndex(
-            model_name='handlerevaluation',
-            index=models.Index(fields=['handler', '-at'], name='verdict_of_handler'),
-        ),
-        migrations.AddIndex(
-            model_name='handlerevaluation',
-            index=models.Index(fields=['outcome', '-at'], name='verdict_by_outcome'),
-        ),
-        migrations.AddConstraint(
-            model_name='hourlyfailurecount',
-            constraint=models.UniqueConstraint(fields=('group', 'hour_at', 'version', 'build'), name='one_tally_per_hour'),
-        ),
-        migrations.AddIndex(
-            model_name='humantask',
-            index=models.Index(condition=models.Q(('claimed_by', ''), _negated=True), fields=['claimed_by', '-claimed_at'], name='human_task_by_claimer'),
-        ),
-        migrations.AddIndex(
-            model_name='standalonetask',
-            index=models.Index(fields=['group_id', 'task'], name='standalone_by_group'),
-        ),
-        migrations.AddIndex(
-            model_name='standalonetask',
-            index=models.Index(condition=models.Q(('wake_at__lt', 9007199254740991)), fields=['wake_at'], name='standalone_to_wake'),
-        ),
-        migrations.AddIndex(
-            model_name='standalonetask',
-            index=models.Index(condition=models.Q(('ever_resolved', False)), fields=['group_id'], name='standalone_unresolved'),
-        ),
-        migrations.AddIndex(
-            model_name='standalonetask',
-            index=models.Index(fields=['expires_at'], name='standalone_by_expiry'),
-        ),
-        migrations.AddIndex(
-            model_name='budgethold',
-            index=models.Index(fields=['run_id'], name='budget_hold_by_run'),
-        ),
-        migrations.AddIndex(
-            model_name='budgethold',
-            index=models.Index(fields=['until'], name='budget_hold_by_end'),
-        ),
-        migrations.AddIndex(
-            model_name='budgethold',
-            index=models.Index(condition=models.Q(('waits_for_calls', True)), fields=['held_at'], name='budget_hold_for_calls'),
-        ),
-        migrations.AddIndex(
-            model_name='recoverycode',
-            index=models.Index(fields=['user', 'code_hash'], name='recovery_code_by_hash'),
-        ),
-        migrations.AddIndex(
             model_name='task',
             index=models.Index(condition=models.Q(('status__in', ['ACTIVE', 'BLOCKED'])), fields=['run'], name='task_open'),
         ),
@@ -1736,194 +1734,6 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='task',
             constraint=models.UniqueConstraint(fields=('run', 'ref', 'iteration_path'), name='one_task_per_run_ref_and_iteration_path'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['status', '-created_at'], name='run_by_status'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('status__in', ['PAUSED', 'RUNNING'])), fields=['wake_at'], name='run_to_wake'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('status__in', ['PAUSED', 'RUNNING']), models.Q(('limit_key', ''), _negated=True)), fields=['name', 'limit_key', 'created_at'], name='run_by_limit'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('status__in', ['PAUSED', 'RUNNING']), models.Q(('schedule', ''), _negated=True)), fields=['schedule'], name='run_by_schedule'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['-created_at', 'id', 'parent_id', 'version', 'priority', 'started_by'], name='run_by_start'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['name', '-created_at', 'version', 'status'], name='run_by_definition'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('correlation_id', ''), _negated=True), fields=['correlation_id', '-created_at'], name='run_by_correlation'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('parent_id', ''), _negated=True), fields=['parent_id', '-created_at'], name='run_by_parent'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('event', ''), _negated=True), fields=['event', '-created_at'], name='run_by_event'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('limit_key', ''), _negated=True), fields=['limit_key', '-created_at'], name='run_by_limit_key'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('failed_refs', []), _negated=True), fields=['-created_at'], name='run_with_failures'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('schedule', ''), _negated=True), fields=['schedule', '-created_at'], name='run_of_schedule'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('ended_at__isnull', False)), fields=['ended_at', 'status'], name='run_by_end'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('status__in', ['PAUSED', 'RUNNING']), models.Q(('root_id', ''), _negated=True)), fields=['root_id'], name='open_run_by_root'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('status__in', ['PAUSED', 'RUNNING']), models.Q(('starter_id', 0), _negated=True)), fields=['starter_id'], name='open_run_by_starter'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['started_by', '-created_at'], name='run_by_creator'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('reason', ''), _negated=True), fields=['-created_at', 'name'], name='run_with_reason_by_start'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['name', 'version', '-created_at'], name='run_by_version'),
-        ),
-        migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['COMPLETED', 'FAILED', 'PAUSED', 'RUNNING', 'TERMINATED', 'TIMED_OUT'])), name='run_status_is_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status__in', ['COMPLETED', 'FAILED', 'TERMINATED', 'TIMED_OUT']), ('ended_at__isnull', False)), models.Q(('status__in', ['PAUSED', 'RUNNING']), models.Q(('ended_at__isnull', False), _negated=True)), _connector='OR'), name='run_has_ended_exactly_when_final'),
-        ),
-        migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(condition=models.Q(('request_id__isnull', False)), fields=('name', 'request_id'), name='one_run_per_request'),
-        ),
-        migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(condition=models.Q(('idempotency_key__isnull', False)), fields=('idempotency_key', 'name'), name='one_run_per_idempotency_key'),
-        ),
-        migrations.AddIndex(
-            model_name='inboxmessage',
-            index=models.Index(fields=['run', 'number'], name='inbox_of_run'),
-        ),
-        migrations.AddIndex(
-            model_name='historyentry',
-            index=models.Index(fields=['run', 'revision'], name='history_of_run'),
-        ),
-        migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(fields=['run', 'seq'], name='attempt_of_run'),
-        ),
-        migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('status', 'PENDING'), models.Q(('queue', ''), _negated=True)), fields=['queue', '-priority', 'visible_at', 'id'], name='attempt_to_claim'),
-        ),
-        migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('status', 'LEASED'), models.Q(('queue', ''), _negated=True)), fields=['name'], name='attempt_leased'),
-        ),
-        migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('rate_count__gt', 0)), fields=['name', 'claimed_at'], name='attempt_by_claim'),
-        ),
-        migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(fields=['name', 'id'], name='attempt_by_name'),
-        ),
-        migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('domain', ''), _negated=True), fields=['domain', 'id'], name='attempt_by_domain'),
-        ),
-        migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('status__in', ['CANCELED', 'EXPIRED', 'FAILED', 'FAILED_FOR_GOOD'])), fields=['status', 'id'], name='attempt_ended_badly'),
-        ),
-        migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('run__isnull', True), ('status', 'PENDING')), fields=['queue', 'scheduled_at', 'id'], name='attempt_waiting_standalone'),
-        ),
-        migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('run__isnull', True), ('status', 'LEASED')), fields=['queue', 'claimed_at', 'id'], name='attempt_leased_standalone'),
-        ),
-        migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('run__isnull', True), models.Q(('worker', ''), _negated=True)), fields=['queue', 'worker', '-claimed_at', '-id'], name='attempt_standalone_by_worker'),
-        ),
-        migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('ended_at__isnull', True), ('number__gt', 0)), fields=['id'], name='attempt_retrying'),
-        ),
-        migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('status__in', ['CANCELED', 'EXPIRED', 'FAILED', 'FAILED_FOR_GOOD'])), fields=['name', 'id'], name='attempt_bad_by_name'),
-        ),
-        migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('status__in', ['LEASED', 'PENDING']), ('due_at__lt', 9007199254740991)), fields=['due_at'], name='attempt_with_timer'),
-        ),
-        migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['CANCELED', 'COMPLETED', 'EXPIRED', 'FAILED', 'FAILED_FOR_GOOD', 'LEASED', 'PENDING'])), name='attempt_status_is_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status__in', ['CANCELED', 'COMPLETED', 'EXPIRED', 'FAILED', 'FAILED_FOR_GOOD']), ('ended_at__isnull', False)), models.Q(('status__in', ['LEASED', 'PENDING']), models.Q(('ended_at__isnull', False), _negated=True)), _connector='OR'), name='attempt_has_ended_exactly_when_final'),
-        ),
-        migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(condition=models.Q(('status__in', ['LEASED', 'PENDING'])), fields=('task',), name='one_open_attempt_a_task'),
-        ),
-        migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(fields=('task', 'number'), name='one_attempt_per_task_and_number'),
-        ),
-        migrations.AddIndex(
-            model_name='runlabel',
-            index=models.Index(fields=['name', 'run'], name='run_label_by_name'),
-        ),
-        migrations.AddConstraint(
-            model_name='runlabel',
-            constraint=models.UniqueConstraint(fields=('run', 'name'), name='one_label_of_a_name_per_run'),
-        ),
-        migrations.AddIndex(
-            model_name='alert',
-            index=models.Index(fields=['next_at'], name='alert_due'),
-        ),
-        migrations.AddConstraint(
-            model_name='alert',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ('count', 'share', 'absence', 'age', 'budget'))), name='alert_kind_is_known'),
-        ),
-        migrations.AddIndex(
-            model_name='payloadreference',
-            index=models.Index(fields=['run_id'], name='payload_of_run'),
-        ),
-        migrations.AddConstraint(
-            model_name='payloadreference',
-            constraint=models.UniqueConstraint(fields=('payload', 'run_id'), name='one_use_per_payload_and_run'),
         ),
         *(SetFillFactor(model_name, 90) for model_name in ("run", "task", "attempt")),
     ]
