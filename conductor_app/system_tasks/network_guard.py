@@ -21,6 +21,7 @@ from typing import Protocol, Self, TypeVar
 from ..settings import conf
 from ..utils import process_state
 from ..utils.process_state import Wiring
+from .cancellation import current_cancellation
 
 CURRENT = threading.local()
 # The last 32 bits of such an address are the IPv4 address that a NAT64 gateway would connect to.
@@ -54,7 +55,7 @@ ConnectionT = TypeVar("ConnectionT")
 
 
 class Deadline:
-    """Shuts down every connection of one exchange when its time has passed.
+    """Shuts down every connection of one exchange when its time has passed, or its task is canceled.
 
     Timeouts of single reads do not suffice, because a server may send single bytes.
     """
@@ -65,14 +66,17 @@ class Deadline:
         self._sockets: list[socket.socket] = []
         self._timer = threading.Timer(seconds, self._pass)
         self._timer.daemon = True
+        self._cancellation = current_cancellation().stopping_by(self._pass)
 
     def __enter__(self) -> Self:
         CURRENT.deadline = self
         self._timer.start()
+        self._cancellation.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         CURRENT.deadline = None
+        self._cancellation.__exit__(None, None, None)
         self._timer.cancel()
         with self._lock:
             while self._sockets:

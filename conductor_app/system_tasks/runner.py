@@ -28,6 +28,7 @@ from ..tasks.store import ClaimedAttempt
 from ..telemetry.log_context import log_context
 from ..utils import clock, fault_points, process_state
 from ..utils.process_state import Slot
+from .cancellation import CANCELLATIONS, Cancellation
 from .registry import WorkResult, workers
 
 log = logging.getLogger(__name__)
@@ -84,13 +85,19 @@ def claim_one(queue: str, wait_ms: int = 0) -> list[ClaimedAttempt]:
 
 
 def run_attempt(attempt: ClaimedAttempt) -> bool:
-    """Execute an attempt and report its result. Returns False if the attempt had ended already."""
+    """Execute an attempt and report its result. Returns False if the attempt had ended already.
+
+    The work is stopped when the attempt ends meanwhile.
+    """
     facts = {"run_id": attempt.run_id, "task_id": attempt.task_id, "attempt_id": attempt.id}
     caller = {HEADER: attempt.traceparent} if attempt.traceparent else None
-    with log_context(_type_of(attempt), caller=caller, **facts):
+    with (
+        log_context(_type_of(attempt), caller=caller, **facts),
+        CANCELLATIONS.value.watching(attempt) as cancellation,
+    ):
         _running_attempts.value[attempt.id] = attempt
         try:
-            return _run_and_report(attempt)
+            return _run_and_report(attempt, cancellation)
         finally:
             _running_attempts.value.pop(attempt.id, None)
 
@@ -124,9 +131,9 @@ def release_unfinished() -> int:
     return released_count
 
 
-def _run_and_report(attempt: ClaimedAttempt) -> bool:
-    outcome = _perform(attempt)
-    if outcome is None:
+def _run_and_report(attempt: ClaimedAttempt, cancellation: Cancellation) -> bool:
+    outcome = _perform(attempt, cancellation)
+    if outcome is None or cancellation.is_canceled:
         return False
     fault_points.reach("work-performed")
     if attempt.id not in _running_attempts.value and outcome.status != "COMPLETED":
@@ -193,11 +200,15 @@ def _type_of(attempt: ClaimedAttempt) -> str:
     return type_of_queue(attempt.queue)
 
 
-def _perform(attempt: ClaimedAttempt) -> WorkResult | None:
+def _perform(attempt: ClaimedAttempt, cancellation: Cancellation) -> WorkResult | None:
     kind = _type_of(attempt)
     try:
         return workers()[kind].work_on(attempt)
     except Exception as error:
+        if cancellation.is_canceled:
+            # The work was stopped in its midst.
+            discard_broken_connection()
+            return None
         if is_transient(error):
             return _interruption(attempt, error)
         # The attempt fails and can be retried, instead of being blocked until its lease expires.

@@ -23,6 +23,7 @@ from psycopg.types.json import Jsonb
 
 from ..core.step_types.worker_tasks import JdbcStep
 from ..settings import conf
+from .cancellation import current_cancellation
 from .network_guard import Deadline
 from .registry import BuiltInWorker, WorkResult
 
@@ -276,6 +277,7 @@ def execute_on_postgresql(url: str, statement: Statement, limits: SqlLimits) -> 
     with (
         Deadline(limits.seconds + GRACE_SECONDS) as deadline,
         closing(_connect_to_postgresql(url, limits)) as connection,
+        current_cancellation().stopping_by(lambda: connection.cancel_safe(timeout=GRACE_SECONDS)),
     ):
         # The server enforces `statement_timeout`. The deadline covers servers that no longer respond.
         deadline.watch(connection)
@@ -359,7 +361,8 @@ def _open_sqlite(url: str, is_query: bool, limits: SqlLimits, ends_at: float) ->
     address = f"file:{quote(str(path))}?mode={mode}"
     connection = sqlite3.connect(address, uri=True, timeout=limits.seconds, isolation_level=None)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.max_bytes)
-    connection.set_progress_handler(lambda: monotonic() >= ends_at, STEPS_BETWEEN_CHECKS)
+    cancellation = current_cancellation()
+    connection.set_progress_handler(lambda: cancellation.is_canceled or monotonic() >= ends_at, STEPS_BETWEEN_CHECKS)
     connection.set_authorizer(_authorize)
     return connection
 

@@ -20,6 +20,7 @@ from ...core.expressions import quote_value
 from ...core.primitives import JsonValue
 from ...db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ...settings import conf
+from ...system_tasks.cancellation import CANCELED, current_cancellation
 from ...system_tasks.network_guard import Deadline
 from ...system_tasks.registry import BuiltInWorker, WorkResult
 from ...tasks.commands.pollers import release_connection
@@ -244,6 +245,8 @@ def _send_within_deadline(
         try:
             return send(request_key)
         except CallFailed:
+            if current_cancellation().is_canceled:
+                raise CallFailed(CANCELED) from None
             if deadline.has_passed:
                 raise CallFailed(TOO_LONG.format(settings.integration, conf.ai_task_seconds)) from None
             raise

@@ -4,10 +4,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+import anyio.from_thread
+import anyio.lowlevel
 import httpx2
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
+from ...system_tasks.cancellation import CANCELED, current_cancellation
 from . import messages
 from .guarded_http import guarded_async_client
 from .messages import CallFailed, connection_failure, status_failure
@@ -19,17 +22,22 @@ def with_server(
     """Return the result of `work` in a session with the server, which takes at most `seconds`.
 
     Raises:
-        CallFailed: when the server cannot be reached or replies with an error.
+        CallFailed: when the server cannot be reached or replies with an error, or the task is canceled.
     """
     seen: list[httpx2.Response | Exception] = []
 
     async def run() -> dict[str, Any]:
-        with anyio.fail_after(seconds):
+        loop = anyio.lowlevel.current_token()
+        with (
+            anyio.fail_after(seconds) as scope,
+            current_cancellation().stopping_by(lambda: anyio.from_thread.run_sync(scope.cancel, token=loop)),
+        ):
             async with guarded_async_client(seconds, headers) as http:
                 http.event_hooks = {"response": [_recorder(seen)]}
                 transport = streamable_http_client(url, http_client=http, max_sse_event_size=messages.MAX_REPLY_BYTES)
                 async with Client(transport, read_timeout_seconds=seconds) as client:
                     return await work(client)
+        raise CallFailed(CANCELED)
 
     try:
         return anyio.run(run)

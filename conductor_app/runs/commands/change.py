@@ -503,9 +503,16 @@ def _add_statements(
     decision = starts.begin_in(decision)
     pending = [writing.add_changes(starts.writes, before, decision, revision, origin), *starts.add_statements()]
     # Topics are only needed while a client waits for the run; the mark was read with the run.
-    topics = [notifications.broadcast_topic(before.watched_as)] if before.watched_until > revision.at else []
+    topics = _topics_of_change(before, decision) if before.watched_until > revision.at else []
     decisions = [(before, decision), *((child.run, child.decision) for child in starts.begun)]
     return partial(_notify, decisions, topics, pending, starts.writes.claimed)
+
+
+def _topics_of_change(before: Run, decision: Decision) -> list[str]:
+    """Return the topics of a watched run and of the attempts that the decision changes."""
+    changes = [each for each in decision.effects if isinstance(each, TransitionAttempt) and each.event != "renew"]
+    attempts = [before.tasks[each.key].attempt.id for each in changes if each.key in before.tasks]
+    return [notifications.broadcast_topic(name) for name in (before.watched_as, *attempts)]
 
 
 def _notify(

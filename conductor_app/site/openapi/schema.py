@@ -160,7 +160,8 @@ def success_replies(operation: Any) -> dict[Any, Any]:
         return nothing
     if operation.reply == EMPTY_REPLY:
         return {200: OpenApiResponse(description="Done.")}
-    reply = {(operation.status, content_type(operation.reply)): to_spectacular(operation.reply)}
+    shapes = [shape for shape in (operation.reply, operation.other_reply) if shape is not None]
+    reply = {(operation.status, content_type(shape)): to_spectacular(shape) for shape in shapes}
     return reply | (nothing if operation.can_be_empty else {})
 
 

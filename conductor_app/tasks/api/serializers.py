@@ -56,13 +56,17 @@ TASK_RESULT = NamedTable(
     FieldSpec("workerId", read_text, ""),
     FieldSpec("logs", ListOf(ObjectOf(LOG)), list),
     FieldSpec("extendLease", read_boolean, False),
+    FieldSpec("supportsCancellation", read_boolean, False),
     FieldSpec("externalOutputPayloadStoragePath", read_text, ""),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """Result that a worker sends for an attempt. `report` is None if the worker only extends its lease."""
+    """Result that a worker sends for an attempt. `report` is None if the worker only extends its lease.
+
+    `supports_cancellation`: the reply to a late report is the task as it is, which tells the worker to stop.
+    """
 
     run_id: str
     attempt_id: str
@@ -70,6 +74,7 @@ class TaskResult:
     worker: str
     logs: tuple[tuple[str, int], ...] = ()
     output_path: str = ""
+    supports_cancellation: bool = False
 
     @property
     def is_final(self) -> bool:
@@ -86,7 +91,15 @@ def parse_task_result(document: dict[str, Any]) -> TaskResult:
     report = None if fields["extendLease"] else build_report(fields)
     logs = tuple((line.get("log") or "", line["createdTime"]) for line in fields["logs"] if line)
     path = fields["externalOutputPayloadStoragePath"]
-    return TaskResult(fields["workflowInstanceId"], fields["taskId"], report, fields["workerId"], logs, path)
+    return TaskResult(
+        fields["workflowInstanceId"],
+        fields["taskId"],
+        report,
+        fields["workerId"],
+        logs,
+        path,
+        fields["supportsCancellation"],
+    )
 
 
 def build_report(fields: dict[str, Any]) -> Report:
@@ -118,6 +131,26 @@ def parse_outcome(status: str) -> str:
     if status not in OUTCOME_BY_STATUS:
         raise Invalid(f"Invalid task status: {status[:100]}; it must be one of {', '.join(OUTCOME_BY_STATUS)}")
     return OUTCOME_BY_STATUS[status]
+
+
+AWAITED_STATUSES = (
+    *("SCHEDULED", "IN_PROGRESS", "CANCELED", "FAILED", "FAILED_WITH_TERMINAL_ERROR", "COMPLETED"),
+    *("COMPLETED_WITH_ERRORS", "TIMED_OUT", "SKIPPED"),
+)
+"""The statuses of a task that a request can wait for."""
+
+
+def parse_statuses(text: str) -> frozenset[str]:
+    """Return the statuses in a comma-separated list.
+
+    Raises:
+        Invalid: when one is unknown.
+    """
+    statuses = frozenset(status.strip().upper() for status in text.split(",") if status.strip())
+    if unknown := statuses - set(AWAITED_STATUSES):
+        named = ", ".join(sorted(unknown))[:100]
+        raise Invalid(f"Invalid task status: {named}; it must be one of {', '.join(AWAITED_STATUSES)}")
+    return statuses
 
 
 def claimed_task_document(attempt: ClaimedAttempt) -> dict[str, Any]:

@@ -47,6 +47,7 @@ from ...web.client_views import reply_after, waiting_client
 from ..commands.claims import begin_claim, render_delivered
 from ..commands.next_claim import NextClaim
 from ..commands.reports import Guard, ReportOptions, add_log, renew_lease, report_by_ref, report_task
+from ..commands.waits import begin_task_wait
 from ..queries.input_origins import InputOrigin, input_origins
 from . import serializers
 from .serializers import (
@@ -80,6 +81,8 @@ can_report_loaded_task = RequiresAccessLater(TASK_REPORT_RIGHTS)
 
 
 MAX_WAIT_MS = 5000
+DEFAULT_WAIT_SECONDS = 10
+"""The wait for a status of a task, unless the request says another."""
 MAX_TYPE_LENGTH, MAX_DOMAIN_LENGTH = 512, 128
 """Longer names have no queue: they are cut, so that the poll can be remembered."""
 MAX_TASKS = 1000
@@ -159,6 +162,22 @@ def failed_result(document: dict[str, Any], reason: str) -> dict[str, Any]:
     return {**{name: document.get(name) for name in kept}, "status": status, "reasonForIncompletion": reason}
 
 
+class ReportTooLate(Exception):
+    """The task of a report has ended otherwise, or another worker has it. The worker can be told so.
+
+    `attempt`: the attempt as it is.
+    """
+
+    def __init__(self, attempt: Attempt) -> None:
+        super().__init__(attempt.pk)
+        self.attempt = attempt
+
+    @property
+    def reply(self) -> HttpResponse:
+        """Return the task, which tells its worker to stop."""
+        return Json(wire_task(self.attempt))
+
+
 def report_result(result: TaskResult, actor: Actor, next_claim: NextClaim | None = None) -> bool:
     """Report the result of a worker. A late report changes nothing and gets the same response.
 
@@ -166,6 +185,7 @@ def report_result(result: TaskResult, actor: Actor, next_claim: NextClaim | None
 
     Raises:
         NotFound: when there is no such workflow or task.
+        ReportTooLate: when the report is late and its worker supports cancellation.
     """
     try:
         return _report_result(result, actor, next_claim)
@@ -196,12 +216,32 @@ def _run_of_task(result: TaskResult, actor: Actor) -> str | None:
 def _report_result(result: TaskResult, actor: Actor, next_claim: NextClaim | None) -> bool:
     guard = report_guard(actor)
     if result.report is None:
-        renew_lease(result.run_id, result.attempt_id, actor.name, guard, result.worker)
+        is_accepted = renew_lease(result.run_id, result.attempt_id, actor.name, guard, result.worker)
+        if not is_accepted and result.supports_cancellation:
+            _require_in_time(result, actor)
         return False
     final_query = next_claim.final_query if next_claim and result.is_final else None
     options = ReportOptions(result.logs, result.output_path, guard, final_query)
     is_accepted = report_task(result.run_id, result.attempt_id, result.report, actor.name, options)
+    if not is_accepted and result.supports_cancellation:
+        _require_in_time(result, actor)
     return not is_accepted or result.is_final
+
+
+def _require_in_time(result: TaskResult, actor: Actor) -> None:
+    """Check that a report that changed nothing is the repetition of one that was accepted.
+
+    Raises:
+        ReportTooLate: when it is not. A caller who may not see the task is not told.
+    """
+    attempts = Attempt.objects.of_runs().filter(pk=result.attempt_id)
+    targets_of_task = targets.targets_of_attempts(attempts)
+    if not (targets_of_task and all(is_allowed(actor, TASK_VIEW_RIGHTS, target) for target in targets_of_task)):
+        return
+    attempt = find_attempt(result.attempt_id)
+    is_repeated = result.report is not None and result.is_final and attempt.status == result.report.outcome
+    if not is_repeated:
+        raise ReportTooLate(attempt)
 
 
 def report_guard(actor: Actor) -> Guard | None:
@@ -214,12 +254,24 @@ def report_guard(actor: Actor) -> Guard | None:
 
 
 class TaskUpdates(WorkerView):
-    """POST /api/tasks: report the result of an attempt, or extend its lease."""
+    """POST /api/tasks: report the result of an attempt, or extend its lease.
 
-    @ApiOperation("Report the result of a task", permission=can_report_loaded_task, reply=PLAIN_TEXT, body=TASK_RESULT)
+    A late report of a worker that supports cancellation gets the task in place of its id.
+    """
+
+    @ApiOperation(
+        "Report the result of a task",
+        permission=can_report_loaded_task,
+        reply=PLAIN_TEXT,
+        other_reply=shapes.TASK,
+        body=TASK_RESULT,
+    )
     def post(self, request: WorkerRequest) -> HttpResponse:
         result = parse_task_result(read_report(request))
-        report_result(result, request.actor)
+        try:
+            report_result(result, request.actor)
+        except ReportTooLate as late:
+            return late.reply
         return PlainText(result.attempt_id)
 
 
@@ -239,15 +291,30 @@ class TaskUpdatesWithNext(WorkerView):
         # A person, or a caller who reports as operator of the workflow, is no worker of the queue.
         claim = NextClaim(result.attempt_id, result.worker, partial(may_claim, actor), waiting_client(request))
         steps = claim.begin_after(lambda: report_result(result, actor, claim))
-        return reply_after(request, steps, render_delivered(first_task_reply))
+        try:
+            # The report is the first step.
+            return reply_after(request, steps, render_delivered(first_task_reply))
+        except ReportTooLate as late:
+            return late.reply
 
 
 class TaskOne(ConductorView):
-    """GET /api/tasks/{taskId}: get a task."""
+    """GET /api/tasks/{taskId}: get a task, at once or after it has ended or reached a status."""
 
-    @ApiOperation("Get a task", permission=can_view_task, reply=shapes.TASK)
+    @ApiOperation(
+        "Get a task, or wait for its end or a status",
+        permission=can_view_task,
+        reply=shapes.TASK,
+        query={"waitForStatus": str, "waitForSeconds": int},
+    )
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
-        return Json(wire_task(find_attempt(task_id)))
+        query = request.query
+        if not ("waitForStatus" in query.values or "waitForSeconds" in query.values):
+            return Json(wire_task(find_attempt(task_id)))
+        awaited = serializers.parse_statuses(query.text("waitForStatus"))
+        seconds = max(query.integer("waitForSeconds", DEFAULT_WAIT_SECONDS), 0)
+        wait = begin_task_wait(task_id, awaited, seconds, waiting_client(request))
+        return reply_after(request, wait, lambda _: Json(wire_task(find_attempt(task_id))))
 
 
 class TaskByReference(ConductorView):

@@ -162,8 +162,8 @@ def report_by_ref(run_id: str, ref: str, report: Report, by: str) -> str | None:
     return found.attempt_id
 
 
-def renew_lease(run_id: str, attempt_id: str, by: str, guard: Guard | None = None, worker: str = "") -> None:
-    """Extend the lease of an attempt, if it is open.
+def renew_lease(run_id: str, attempt_id: str, by: str, guard: Guard | None = None, worker: str = "") -> bool:
+    """Extend the lease of an attempt, if it is open. Returns False if it has ended, or another worker has it.
 
     Raises:
         NotFound: when there is no such run or attempt.
@@ -180,7 +180,8 @@ def renew_lease(run_id: str, attempt_id: str, by: str, guard: Guard | None = Non
             )
         )
     except AlreadyResolved:
-        return
+        return False
+    return True
 
 
 def add_log(attempt_id: str, line: str) -> None:

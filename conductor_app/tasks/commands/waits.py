@@ -1,4 +1,7 @@
-"""Wait until a run ends or blocks. A waiting request holds no database connection; notifications wake it."""
+"""Wait until a run ends or blocks, or a task ends or reaches a status.
+
+A waiting request holds no database connection; notifications wake it.
+"""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -8,8 +11,11 @@ from time import monotonic
 from ... import notifications
 from ...access.grants import may_control_run
 from ...core.decide import Report
-from ...core.states import RUN
+from ...core.decision_context import conductor_status
+from ...core.errors import NotFound
+from ...core.states import ATTEMPT, RUN
 from ...notifications import LOCAL_CALLER, PendingWait, Waiter, WaitingClient, WaitSteps
+from ...runs.models import Attempt
 from ...runs.store import tree
 from ...utils import clock
 from .pollers import release_connection
@@ -75,6 +81,44 @@ def _subscribe_to_run(run_id: str, seconds: float, client: WaitingClient) -> Ite
         names |= tree.mark_watched(children, run_id, until, now)
     with notifications.subscribe(*map(notifications.broadcast_topic, sorted(names)), client=client) as waiter:
         yield waiter
+
+
+def begin_task_wait(
+    attempt_id: str, statuses: Collection[str], seconds: float, client: WaitingClient = LOCAL_CALLER
+) -> WaitSteps[None]:
+    """Return the steps of a wait until an attempt has ended, or has one of these statuses of Conductor.
+
+    Returns earlier if too many requests are waiting.
+
+    Raises:
+        NotFound: when there is no such attempt, or it is removed during the wait.
+    """
+    begins_at = monotonic()
+    run_id, is_over = _look_at_task(attempt_id, statuses)
+    seconds = notifications.limit_wait(client, min(seconds, MAX_WAIT_SECONDS))
+    if is_over or seconds <= 0:
+        return
+    ends_at, now = begins_at + seconds, clock.now()
+    # The decisions of a watched run announce the attempts that they change.
+    tree.mark_watched([run_id], run_id, now + round(seconds * 1000), now)
+    with notifications.subscribe(notifications.broadcast_topic(attempt_id), client=client) as waiter:
+        while not _look_at_task(attempt_id, statuses)[1]:
+            left = ends_at - monotonic()
+            if left <= 0 or notifications.is_closing():
+                return
+            release_connection()
+            yield PendingWait(waiter, min(left, MAX_POLL_INTERVAL))
+
+
+def _look_at_task(attempt_id: str, statuses: Collection[str]) -> tuple[str, bool]:
+    """Return the run of an attempt, and True if a wait for it is over."""
+    found = Attempt.objects.of_runs().filter(pk=attempt_id)
+    row = found.values_list("run_id", "status", "task__status", "task__attempt_id").first()
+    if row is None:
+        raise NotFound(f"Task not found for taskId: {attempt_id}")
+    run_id, status, task_status, newest_id = row
+    shown = conductor_status(status, task_status if newest_id == attempt_id else "")
+    return run_id, status in ATTEMPT.final or shown in statuses
 
 
 def check_wait_outcome(run_id: str, until_refs: Collection[str] = ()) -> WaitOutcome | None:

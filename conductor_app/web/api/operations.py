@@ -274,6 +274,7 @@ class ApiOperation(NamedTuple):
     something; a browser session may send it only with a CSRF token. `rate`: the quota of callers that it counts for.
     `reports_findings`: a header of the reply has the findings on the document that was sent.
     `empty_when`: when the reply has status 200 and neither a body nor a type, as the original's.
+    `other_reply`: the shape of a reply with the same status and another content type.
     """
 
     summary: str
@@ -287,6 +288,7 @@ class ApiOperation(NamedTuple):
     changes_state: bool = False
     rate: Rate | None = None
     reports_findings: bool = False
+    other_reply: Shape | None = None
 
     def __call__(self, handler: Handler) -> Handler:
         """Return the handler with its operation, which `ConductorView` reads."""
