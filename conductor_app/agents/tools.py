@@ -17,6 +17,8 @@ from ..web.client_views import mark_slashes
 Arguments = Mapping[str, Any]
 Schema = dict[str, Any]
 MAX_LISTED = 100
+MAX_FOLLOW_SECONDS = 120
+"""The maximum time that a call waits for a run."""
 PREFIX = "/api"
 COPIED = ("REMOTE_ADDR", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "wsgi.url_scheme")
 HEADERS = ("HTTP_X_AUTHORIZATION", "HTTP_HOST", "HTTP_ORIGIN", "HTTP_SEC_FETCH_SITE", "HTTP_X_FORWARDED_PROTO")
@@ -35,7 +37,8 @@ class ApiCall:
 class AgentTool:
     """A tool: its name, the description that a model reads, the JSON schema of its arguments, and its request.
 
-    `acts`: the tool changes something, and requires the permission to act as an agent.
+    `acts`: the tool changes something, and requires the permission to act as an agent. `follows_run`: its call is not
+    one request, because it waits for a run.
     """
 
     name: str
@@ -45,6 +48,7 @@ class AgentTool:
     required: tuple[str, ...]
     call: Callable[[Arguments], ApiCall]
     acts: bool = False
+    follows_run: bool = False
 
     @property
     def schema(self) -> Schema:
@@ -103,6 +107,42 @@ def _apply(arguments: Arguments) -> ApiCall:
     return ApiCall("POST", f"/insight/runs/{quote(arguments['workflowId'], safe='')}/apply", body)
 
 
+def _draft(arguments: Arguments) -> ApiCall:
+    name = str(arguments["definition"].get("name") or "")
+    return ApiCall("PUT", f"/metadata/workflow/{quote(name or '-', safe='')}/draft", arguments["definition"])
+
+
+def _validate(arguments: Arguments) -> ApiCall:
+    return ApiCall("POST", "/metadata/workflow/validate", arguments["definition"])
+
+
+def _test(arguments: Arguments) -> ApiCall:
+    definition = arguments.get("definition") or {}
+    body = {
+        "name": arguments.get("name") or definition.get("name"),
+        "version": arguments.get("version"),
+        "workflowDef": definition or None,
+        "input": arguments.get("input") or {},
+        "taskRefToMockOutput": arguments.get("results") or {},
+    }
+    return ApiCall("POST", "/workflow/test", {name: value for name, value in body.items() if value is not None})
+
+
+def _without_request(arguments: Arguments) -> ApiCall:
+    """Return no request: the protocol follows the run.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise NotImplementedError
+
+
+def _seconds(description: str) -> Schema:
+    return {"type": "integer", "minimum": 0, "maximum": MAX_FOLLOW_SECONDS, "description": description}
+
+
+DEFINITION = {"type": "object", "description": "The workflow definition, in Conductor's format."}
+INPUT = {"type": "object", "description": "Input of the workflow."}
 RUN_ID = _text("Id of the run (workflow execution).", minLength=1)
 TASK_ID = _text("Id of the task, such as `taskId` of a run's task.", minLength=1)
 TOOLS: tuple[AgentTool, ...] = (
@@ -244,6 +284,68 @@ TOOLS: tuple[AgentTool, ...] = (
         ("workflowId", "confirmationToken", "reason"),
         _apply,
         acts=True,
+    ),
+    AgentTool(
+        "validate_workflow_definition",
+        "Validate a workflow definition",
+        "Return the findings on a workflow definition. Nothing is saved. Call this before you save a draft.",
+        {"definition": DEFINITION},
+        ("definition",),
+        _validate,
+    ),
+    AgentTool(
+        "test_workflow_definition",
+        "Test a workflow definition",
+        "Simulate a workflow with given results of its tasks, and return the run with each task's input. No worker "
+        "executes anything. Pass a definition, or the name of a saved one.",
+        {
+            "definition": DEFINITION,
+            "name": _text("Name of a saved definition."),
+            "version": {"type": "integer", "description": "Version of the saved definition. Default: the newest."},
+            "input": INPUT,
+            "results": {
+                "type": "object",
+                "description": "By task reference: a list with one object for each attempt, with `status` (COMPLETED, "
+                "FAILED) and `output`.",
+            },
+        },
+        (),
+        _test,
+    ),
+    AgentTool(
+        "save_workflow_draft",
+        "Save a draft of a workflow definition",
+        "Save a workflow definition as a draft. Nothing runs with it: a person opens it in the editor, by the address "
+        "in the result, reviews it and saves it.",
+        {"definition": DEFINITION},
+        ("definition",),
+        _draft,
+        acts=True,
+    ),
+    AgentTool(
+        "start_workflow",
+        "Start a workflow",
+        "Start a run of a workflow. Returns the run's id, or its output if it ends within `waitSeconds`.",
+        {
+            "name": _text("Name of the workflow definition.", minLength=1),
+            "version": {"type": "integer", "description": "Version. Default: the newest."},
+            "input": INPUT,
+            "correlationId": _text("Correlation id of the run."),
+            "waitSeconds": _seconds("Seconds to wait for the end of the run. Default: 0."),
+        },
+        ("name",),
+        _without_request,
+        acts=True,
+        follows_run=True,
+    ),
+    AgentTool(
+        "wait_for_run",
+        "Wait for a run",
+        "Wait until a run ends, or until it waits for a person or a message. Returns its status and output.",
+        {"workflowId": RUN_ID, "waitSeconds": _seconds(f"Seconds to wait at most. Default: {MAX_FOLLOW_SECONDS}.")},
+        ("workflowId",),
+        _without_request,
+        follows_run=True,
     ),
 )
 TOOL_BY_NAME = {tool.name: tool for tool in TOOLS}

@@ -108,6 +108,7 @@ urlpatterns = [
     path("metadata/workflow/<str:name>/versions", definitions.Versions.as_view()),
     path("metadata/workflow/<str:name>/tags", tags.WorkflowTags.as_view()),
     path("metadata/workflow/<str:name>/rate-limit", tags.WorkflowRateLimit.as_view()),
+    path("metadata/workflow/<str:name>/draft", definitions.WorkflowDraft.as_view()),
     path("metadata/workflow/<str:name>/<str:version>", definitions.WorkflowDefinitionVersion.as_view()),
     path("metadata/taskdefs", definitions.TaskDefinitions.as_view()),
     path("metadata/taskdefs/<str:name>", definitions.TaskDefinitionOne.as_view()),

@@ -70,7 +70,8 @@ _requests: set[int] = set()
 def answer_and_close(environ, start_response):
     """Reply and close the connection, because a kept connection would keep the test database open.
 
-    The reply is complete: a generator left by a disconnected browser would close connections on collection.
+    The reply is complete: a generator left by a disconnected browser would close connections on collection. A stream of
+    events is sent as it is made.
     """
     if IN_CHUNKS in environ:
         environ["wsgi.input"] = environ.pop(IN_CHUNKS)
@@ -80,18 +81,34 @@ def answer_and_close(environ, start_response):
     with _answering:
         _requests.add(id(environ))
     answer: Any = ()
+    is_stream = False
     try:
         answer = application(environ, start_response)
-        return [b"".join(answer)]
+        is_stream = answer.get("Content-Type", "") == "text/event-stream"
+        return streamed(answer, environ) if is_stream else [b"".join(answer)]
     finally:
-        if hasattr(answer, "close"):
-            # A file that is not closed is closed by the garbage collector in any thread, where Django
-            # would close connections.
-            answer.close()
-        connections.close_all()
-        with _answering:
-            _requests.discard(id(environ))
-            _answering.notify_all()
+        if not is_stream:
+            finish(answer, environ)
+
+
+def streamed(answer: Any, environ: dict[str, Any]) -> Iterator[bytes]:
+    """Yield the parts of a stream, and close it at its end or when the client disconnects."""
+    try:
+        yield from answer
+    finally:
+        finish(answer, environ)
+
+
+def finish(answer: Any, environ: dict[str, Any]) -> None:
+    """Close the reply and the connections of its thread."""
+    if hasattr(answer, "close"):
+        # A file that is not closed is closed by the garbage collector in any thread, where Django
+        # would close connections.
+        answer.close()
+    connections.close_all()
+    with _answering:
+        _requests.discard(id(environ))
+        _answering.notify_all()
 
 
 def wait_for_open_requests() -> None:

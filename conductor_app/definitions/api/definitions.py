@@ -1,5 +1,6 @@
 """Endpoints of workflow definitions, task definitions, schemas and workflow tests."""
 
+import json
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -11,7 +12,7 @@ from ...access.permissions import CREATE, DELETE, READ, SCHEMA, TASK_DEF, UPDATE
 from ...access.visibility import visible, visible_to
 from ...core.document.fields import SCHEMA as SCHEMA_FIELDS
 from ...core.document.fields import TASK_DEFINITION, WORKFLOW_DEFINITION, coerce_task, coerce_workflow, texts
-from ...core.errors import Invalid, NotFound, ValidationError, ValidationFailed
+from ...core.errors import Conflict, Invalid, NotFound, ValidationError, ValidationFailed
 from ...web.api import documents as shapes
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
@@ -27,6 +28,7 @@ from ...web.api.operations import (
 )
 from ...web.api.permissions import (
     ALLOW_ALL,
+    RequiresAccess,
     RequiresDefinitionAccess,
     can_start_workflow,
     can_view_task_definition,
@@ -36,8 +38,9 @@ from ...web.api.permissions import (
 )
 from ...web.api.requests import errors_under, parse_integer
 from ...web.api.view import ConductorRequest, ConductorView
+from ...web.forms import format_json
 from .. import commands, schemas, validation
-from ..models import SchemaDefinition, TaskDefinition, WorkflowDefinition
+from ..models import DefinitionDraft, SchemaDefinition, TaskDefinition, WorkflowDefinition
 from ..simulation.commands import test_workflow
 from . import serializers
 from .serializers import (
@@ -70,6 +73,9 @@ class RequiresAnyAccess:
 
 can_validate_workflows = RequiresAnyAccess(((CREATE, WORKFLOW_DEF), (UPDATE, WORKFLOW_DEF)))
 can_save_workflows = RequiresDefinitionAccess(WORKFLOW_DEF, targets.definitions_in_body(WORKFLOW_DEF))
+can_draft_workflow = RequiresAccess(
+    ((CREATE, WORKFLOW_DEF), (UPDATE, WORKFLOW_DEF)), targets.named_in_address(WORKFLOW_DEF, "name")
+)
 can_delete_workflow = requires(DELETE, WORKFLOW_DEF, targets.named_in_address(WORKFLOW_DEF, "name"))
 can_save_task_definitions = RequiresDefinitionAccess(TASK_DEF, targets.definitions_in_body(TASK_DEF))
 can_delete_task_definition = requires(DELETE, TASK_DEF, targets.named_in_address(TASK_DEF, "name"))
@@ -178,6 +184,43 @@ class WorkflowDefinitionOne(ConductorView):
                 f"No such workflow found by name: {name}, version: {request.query.text('version') or 'null'}"
             )
         return Json(workflow_definition_document(row) | requested_tags(request, WORKFLOW_DEF, name))
+
+
+class WorkflowDraft(ConductorView):
+    """PUT, GET, DELETE /api/metadata/workflow/{name}/draft: the caller's draft of a definition.
+
+    A person opens it in the editor and saves it.
+    """
+
+    @ApiOperation(
+        "Save a draft of a workflow definition",
+        permission=can_draft_workflow,
+        reply=serializers.SAVED_DRAFT,
+        body=WORKFLOW_DEFINITION,
+    )
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        document = request_body.read_object(request)
+        if document.get("name") != name:
+            raise Invalid(f"`name` of the definition must be {name}, as in the address.")
+        newest = WorkflowDefinition.objects.filter(name=name).order_by("-version").first()
+        base = f"r{newest.revision}n{newest.version}" if newest else ""
+        commands.save_draft("workflow", name, format_json(document), base, request.actor.name)
+        return Json(serializers.draft_document(name, request.actor.name, newest))
+
+    @ApiOperation("Get your draft of a workflow definition", permission=can_draft_workflow, reply=WORKFLOW_DEFINITION)
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        drafts = DefinitionDraft.objects.filter(kind="workflow", name=name, author=request.actor.name)
+        text = drafts.values_list("text", flat=True).first()
+        if text is None:
+            raise NotFound(f"{request.actor.name} has no draft of the workflow {name}")
+        try:
+            return Json(json.loads(text))
+        except ValueError:
+            raise Conflict(f"The draft of the workflow {name} is no valid JSON.") from None
+
+    @ApiOperation("Delete your draft of a workflow definition", permission=can_draft_workflow, reply=EMPTY_REPLY)
+    def delete(self, request: ConductorRequest, name: str) -> None:
+        commands.delete_draft("workflow", name, request.actor.name)
 
 
 class WorkflowDefinitionVersion(ConductorView):

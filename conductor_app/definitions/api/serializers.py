@@ -1,8 +1,10 @@
 """Documents of definitions, schemas, tags, workflow tests and folders of definitions (api §3.2-3.8)."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import HttpRequest
+from django.urls import reverse
 
 from ...core.document.fields import (
     TASK_DEFINITION,
@@ -54,6 +56,18 @@ PYTHON_SDK_NAMES = {
 """The Python SDK sends its private names, and for a field that was not given the text of a Python object."""
 TAGGED_WORKFLOW_DEFINITION = NamedTable("ExtendedWorkflowDef", *WORKFLOW_DEFINITION, TAGS)
 TAGGED_TASK_DEFINITION = NamedTable("ExtendedTaskDef", *TASK_DEFINITION, TAGS)
+SAVED_DRAFT = NamedTable("SavedDraft", *fields_of_type(read_text, "name", "author", "editor"))
+
+
+def draft_document(name: str, author: str, newest: WorkflowDefinition | None) -> dict[str, Any]:
+    """Return the document of a draft that was saved. `editor`: the path of the page on which a person opens it."""
+    if newest is None:
+        page, query = reverse("admin:conductor_workflowdefinition_add"), {"draft": author, "name": name}
+    else:
+        page, query = reverse("admin:workflowdefinition_edit", args=[newest.pk]), {"draft": author}
+    return {"name": name, "author": author, "editor": f"{page}?{urlencode(query)}"}
+
+
 FINDING = NamedTable(
     "WorkflowDefFinding",
     FieldSpec("severity", ChoiceOf("error", "warning", "hint")),

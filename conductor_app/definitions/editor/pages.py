@@ -346,8 +346,10 @@ class DefinitionAdmin(GrantedRowsAdmin):
         return self._render_editor(request, form, row, editing_start, **found)
 
     def _load_editing_start(self, request: HttpRequest, row: Any) -> EditingStart:
-        """Return the user's draft, otherwise the saved document."""
+        """Return the user's draft, or the named draft of another author; otherwise the saved document."""
         name = row.name if row else ""
+        if (author := request.GET.get("draft", "")) and (other := self._find_draft_of(request, author, row)):
+            return EditingStart(other.text, other.base)
         draft = DefinitionDraft.objects.filter(kind=self.kind, name=name, author=request.user.get_username()).first()
         like, template = request.GET.get("like", ""), self.templates.get(request.GET.get("template", ""))
         if draft is not None and not like and template is None and "fresh" not in request.GET:
@@ -357,6 +359,13 @@ class DefinitionAdmin(GrantedRowsAdmin):
         other = visible(self.model.objects.filter(pk=like)).first() if like.isdecimal() else None
         sample = template.document() if template else self.sample
         return EditingStart(format_json(self.copy_document(other) if other else sample), "")
+
+    def _find_draft_of(self, request: HttpRequest, author: str, row: Any) -> DefinitionDraft | None:
+        """Return an author's draft of a definition that the user may change, or create under this name."""
+        name = row.name if row else request.GET.get("name", "")
+        if row is None and not may(request.user, self.add_permission, self.model(name=name)):
+            return None
+        return DefinitionDraft.objects.filter(kind=self.kind, name=name, author=author).first()
 
     def _keep_draft(self, request: HttpRequest, row: Any) -> None:
         """Save the submitted text as a draft, whether it is valid JSON or not."""
