@@ -36,12 +36,13 @@ def tool_options(name: str, document: Mapping[str, Any]) -> ToolOptions | None:
     if given is not True and (given is None or not isinstance(given, Mapping) or options.get("enabled") is False):
         return None
     seconds = options.get("waitSeconds")
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+        seconds = DEFAULT_WAIT_SECONDS
     return ToolOptions(
         tool_name(_text(options, "name") or name),
         _text(options, "title") or name,
         (_text(options, "description") or _text(document, "description") or f"Run the workflow {name}.")[:MAX_TEXT],
-        max(0, min(int(seconds), MAX_WAIT_SECONDS)) if is_number else DEFAULT_WAIT_SECONDS,
+        int(max(0, min(seconds, MAX_WAIT_SECONDS))),
     )
 
 

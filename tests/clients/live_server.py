@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.servers.basehttp import ThreadedWSGIServer
 from django.db import connections
+from django.http import StreamingHttpResponse
 from django.test.testcases import QuietWSGIRequestHandler
 
 from conductor_app.events.workers.publisher import publish_due_events
@@ -84,7 +85,7 @@ def answer_and_close(environ, start_response):
     is_stream = False
     try:
         answer = application(environ, start_response)
-        is_stream = answer.get("Content-Type", "") == "text/event-stream"
+        is_stream = isinstance(answer, StreamingHttpResponse) and answer["Content-Type"] == "text/event-stream"
         return streamed(answer, environ) if is_stream else [b"".join(answer)]
     finally:
         if not is_stream:

@@ -1,4 +1,4 @@
-"""Versions, history and breakpoints of a workflow definition."""
+"""Versions, history and breakpoints of a workflow definition, and its switch as a tool."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from ...access.visibility import may, visible
 from ...core.definition import walk
 from ...core.document.differences import SemanticChange, semantic_changes
-from ...core.errors import NotFound, RequestRefused, ValidationFailed
+from ...core.errors import Conflict, NotFound, RequestRefused, ValidationFailed
 from ...explanations.debugger import live_breakpoints_of
 from ...runs.commands import debugging
 from ...runs.models import Run
@@ -38,6 +38,7 @@ from ..diagram.pages import draw_version
 from ..editor.pages import DefinitionAdmin
 from ..models import WorkflowDefinition
 from ..step_labels import type_label
+from ..tool_options import with_tool_switch
 
 HEAD_HEIGHT = 40
 MAX_VERSIONS = 200
@@ -168,6 +169,31 @@ def _draw_version(version: WorkflowDefinition, changes: list[SemanticChange]) ->
     """Return a version and its diagram. A step leads to its details on the page of the version."""
     page = reverse("admin:conductor_workflowdefinition_change", args=[version.pk])
     return version, draw_version(version.document, changes, lambda ref, path: f"{page}?{urlencode({'task': ref})}")
+
+
+class ToolPages(DefinitionAdmin):
+    """The switch that makes a workflow a tool of agents: `metadata.mcp` of its newest version."""
+
+    def tool_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.switch_tool)
+        return [path("<int:pk>/tool/", view, name="definition_tool")]
+
+    def switch_tool(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Offer the workflow to agents as a tool, or stop that."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        row, is_on = self.find_row(request, pk, self.change_permission), request.POST.get("on") == "1"
+        reason = _("Offered to agents as a tool.") if is_on else _("No longer offered to agents as a tool.")
+        try:
+            if WorkflowDefinition.objects.filter(name=row.name, version__gt=row.version).exists():
+                raise Conflict(_("Only the newest version of a workflow is a tool."))
+            document = with_tool_switch(row.document, is_on=is_on)
+            commands.save_workflow(document, request.user.get_username(), overwrite=True, reason=reason)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+        else:
+            messages.success(request, reason)
+        return HttpResponseRedirect(f"{reverse('admin:conductor_workflowdefinition_change', args=[pk])}#tool")
 
 
 class BreakpointPages(DefinitionAdmin):

@@ -57,8 +57,9 @@ from ..simulation.pages import PERMISSIONS as TRIED_BY
 from ..simulation.pages import SimulatorPages
 from ..sources.pages import BundlePages
 from ..step_labels import type_label
+from ..tool_options import tool_options
 from ..validation import definition_context
-from .versions import BreakpointPages, VersionPages
+from .versions import BreakpointPages, ToolPages, VersionPages
 
 _describe_model_use: process_state.Wiring[Callable[[str, int], str]] = process_state.wiring(lambda name, now: "")
 MAX_LISTED = 300
@@ -189,6 +190,7 @@ class WorkflowDefinitionAdmin(
     BundlePages,
     StartPages,
     SimulatorPages,
+    ToolPages,
     VersionPages,
 ):
     """Workflow definitions, newest version first."""
@@ -227,6 +229,7 @@ class WorkflowDefinitionAdmin(
             *self.bundle_urls(),
             *self.canvas_urls(),
             *self.breakpoint_urls(),
+            *self.tool_urls(),
             *super().get_urls(),
         ]
 
@@ -253,6 +256,7 @@ class WorkflowDefinitionAdmin(
             "model_usage": _describe_model_use.value(row.name, clock.now())
             if may(request.user, "conductor.view_modelusage", row)
             else "",
+            "tool": tool_options(row.name, row.document) if newest.pk == row.pk else None,
             "may_start": may(request.user, "conductor.execute_workflowdefinition", row),
             **self.breakpoints_of(request, row),
         }
