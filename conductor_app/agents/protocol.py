@@ -51,6 +51,7 @@ MAX_RESULT = 200_000
 """The longest result in characters. A model reads all of it."""
 LEAVING_SECONDS = 1.0
 """The period in which a stream without messages looks whether its client has disconnected."""
+KEEP_ALIVE = b": ping\r\n\r\n"
 QUIET_LOGGERS = ("mcp.server.streamable_http_manager", "mcp.server.streamable_http", "mcp.server.lowlevel.server")
 
 
@@ -248,12 +249,32 @@ class ReplyStream:
         self._parts: SimpleQueue[Any] = SimpleQueue()
         self._leave: Callable[[], None] = lambda: None
         Thread(target=copy_context().run, args=(self._run,), name="follows a run", daemon=True).start()
-        if (first := self._parts.get()) is not None:
+        if (first := self._first_part()) is not None:
             self.reply.start(first)
+
+    def _first_part(self) -> Any:
+        while True:
+            try:
+                return self._parts.get(timeout=LEAVING_SECONDS)
+            except Empty:
+                if self._has_left():
+                    self.close()
+                    return None
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            while (part := self._next_part()) is not None:
+            while True:
+                try:
+                    part = self._parts.get(timeout=LEAVING_SECONDS)
+                except Empty:
+                    if self._has_left():
+                        return
+                    if self.reply.headers.get("content-type") == "text/event-stream":
+                        # Some clients close the connection of a canceled call when they receive something.
+                        yield KEEP_ALIVE
+                    continue
+                if part is None:
+                    return
                 if part.get("body"):
                     yield part["body"]
         finally:
@@ -264,14 +285,6 @@ class ReplyStream:
         with suppress(RuntimeError):
             # The event loop may have ended.
             self._leave()
-
-    def _next_part(self) -> Any:
-        while True:
-            try:
-                return self._parts.get(timeout=LEAVING_SECONDS)
-            except Empty:
-                if self._has_left():
-                    return None
 
     def _run(self) -> None:
         try:
