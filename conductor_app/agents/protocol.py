@@ -258,6 +258,8 @@ class ReplyStream:
                 return self._parts.get(timeout=LEAVING_SECONDS)
             except Empty:
                 if self._has_left():
+                    # The client does not receive this status; an error would be logged.
+                    self.reply.status = 202
                     self.close()
                     return None
 

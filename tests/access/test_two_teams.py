@@ -321,6 +321,12 @@ def names_of_bravo(text: str, sent: object) -> set[str]:
     return set(name.findall(text.lower())) - set(name.findall(str(sent).lower()))
 
 
+MAY_BE_REFUSED = (
+    *("plan_operation", "compare_runs", "wait_for_run", "validate_workflow_definition", "test_workflow_definition"),
+)
+"""Tools whose calls are errors for a viewer, or for a run that has failed."""
+
+
 def agent_calls(team: Team) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield a call of each reading tool with the objects of a team."""
     values: dict[str, list[Any]] = {
@@ -330,21 +336,25 @@ def agent_calls(team: Team) -> Iterator[tuple[str, dict[str, Any]]]:
         "id": [*FailureGroup.objects.filter(definition__startswith=team.name).values_list("pk", flat=True)],
         "name": [f"{team.name}_order"],
         "operation": ["retry"],
+        "definition": [{"name": f"{team.name}_order", "version": 1, "schemaVersion": 2, "tasks": []}],
     }
     for tool in TOOLS:
         if tool.acts:
             continue
         for value in values[tool.required[0]] if tool.required else [None]:
-            arguments = {name: values[name][0] for name in tool.required}
+            arguments = {name: values[name][0] for name in tool.required} | (
+                {"waitSeconds": 0} if tool.follows_run else {}
+            )
             yield tool.name, arguments | ({tool.required[0]: value} if tool.required else {})
     yield "search_runs", {"workflow": f"{team.name}_order"}
     yield "search_runs", {"text": team.name}
     yield "list_failures", {"view": "all", "text": team.name}
+    yield "test_workflow_definition", {"name": f"{team.name}_order"}
 
 
 def call_tool(token: str, tool: str, arguments: Mapping[str, Any]) -> HttpResponse:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
-    headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {token}"}
+    headers = {"Accept": "application/json", "Authorization": f"Bearer {token}"}
     return Client().post("/mcp", message, content_type="application/json", headers=headers)
 
 
@@ -358,5 +368,5 @@ def test_agents_see_nothing_of_another_team_and_what_is_theirs(teams, role):
             result = reply.json()["result"]
 
             assert not names_of_bravo(reply.content.decode(), arguments), (tool, arguments)
-            if team.name == ALPHA and role != "worker" and tool not in ("plan_operation", "compare_runs"):
+            if team.name == ALPHA and role != "worker" and tool not in MAY_BE_REFUSED:
                 assert not result["isError"], (tool, arguments, result)
