@@ -21,7 +21,10 @@ MAX_FOLLOW_SECONDS = 120
 """The maximum time that a call waits for a run."""
 PREFIX = "/api"
 COPIED = ("REMOTE_ADDR", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "wsgi.url_scheme")
-HEADERS = ("HTTP_X_AUTHORIZATION", "HTTP_HOST", "HTTP_ORIGIN", "HTTP_SEC_FETCH_SITE", "HTTP_X_FORWARDED_PROTO")
+HEADERS = (
+    *("HTTP_X_AUTHORIZATION", "HTTP_HOST", "HTTP_ORIGIN", "HTTP_SEC_FETCH_SITE", "HTTP_X_FORWARDED_PROTO"),
+    "HTTP_TRACEPARENT",
+)
 
 
 @dataclass(frozen=True, slots=True)

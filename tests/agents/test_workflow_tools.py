@@ -23,6 +23,7 @@ from tests.api_fixtures import Api
 from tests.clients.live_server import running_server
 from tests.clients.wait_until import eventually
 from tests.step_documents import simple
+from tests.telemetry.test_spans import CALLER
 
 INPUT = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
 WAIT = {"name": "approve", "taskReferenceName": "approve", "type": "WAIT"}
@@ -96,6 +97,14 @@ def test_a_workflow_is_listed_as_a_tool_with_the_schema_of_its_input(talk, api):
     assert (tool.name, tool.description) == ("order", "Ship an order.")
     assert tool.input_schema["properties"] == {"order": {"type": "string"}}
     assert tool.input_schema["required"] == ["order"]
+
+
+def test_a_call_starts_a_run_in_the_trace_of_the_agent(talk, api):
+    define_tool(api, mcp={"waitSeconds": 0})
+
+    talk(lambda client: client.call_tool("order", {"order": "a"}), traceparent=CALLER)
+
+    assert only_run().traceparent == CALLER
 
 
 def test_a_call_waits_for_the_end_and_returns_the_output(talk, api):
