@@ -1,0 +1,48 @@
+"""Durable workflows for Django: the server, and the Python API for the code of another Django project.
+
+The names of the API are imported at their first use: an import of this package loads nothing else.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .in_process.api import (
+        get_run,
+        pause,
+        rerun,
+        resume,
+        retry,
+        signal,
+        start_workflow,
+        terminate,
+        wait_for,
+    )
+    from .in_process.records import WorkflowRun, WorkflowTask
+
+_MODULES = {
+    **dict.fromkeys(
+        ("get_run", "pause", "rerun", "resume", "retry", "signal", "start_workflow", "terminate", "wait_for"), "api"
+    ),
+    **dict.fromkeys(("WorkflowRun", "WorkflowTask"), "records"),
+}
+
+__all__ = [
+    "WorkflowRun",
+    "WorkflowTask",
+    "get_run",
+    "pause",
+    "rerun",
+    "resume",
+    "retry",
+    "signal",
+    "start_workflow",
+    "terminate",
+    "wait_for",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.in_process.{_MODULES[name]}"), name)

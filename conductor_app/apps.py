@@ -4,9 +4,12 @@ import os
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.core.checks import Error, Warning, register
+from django.core.checks import CheckMessage, Error, Warning, register
+from django.db import DEFAULT_DB_ALIAS, connections, router
 
 from .settings import conf
+
+OWN_SQLITE = "conductor_app.db.sqlite"
 
 
 class ConductorConfig(AppConfig):
@@ -14,6 +17,7 @@ class ConductorConfig(AppConfig):
 
     name = "conductor_app"
     label = "conductor"
+    default_auto_field = "django.db.models.BigAutoField"
     verbose_name = "Conductor"
 
     def ready(self) -> None:
@@ -23,6 +27,8 @@ class ConductorConfig(AppConfig):
         register(check_settings, conf.CHECKS)
         register(check_open_access, conf.CHECKS)
         register(check_script_isolation, conf.CHECKS)
+        if not conf.is_server:
+            register(check_database, conf.CHECKS)
 
 
 def create_first_access() -> None:
@@ -39,7 +45,7 @@ def check_settings(**_: object) -> list[Error]:
 
 def check_open_access(**_: object) -> list[Error]:
     """Check that a server that other machines can reach requires authentication."""
-    if conf.api_access == "token" or settings.ON_LOOPBACK:
+    if conf.api_access == "token" or not conf.is_server or settings.ON_LOOPBACK:
         return []
     return [
         Error(
@@ -58,3 +64,38 @@ def check_script_isolation(**_: object) -> list[Warning]:
         return []
     hint = "Run the server on Linux, as a user other than root, and allow the system call seccomp."
     return [Warning(each, hint=hint, id="conductor.W001") for each in isolation_warnings(os.geteuid() == 0)]
+
+
+def check_database(**_: object) -> list[CheckMessage]:
+    """Check that another Django project has the tables in a database that can be used, whose writers wait."""
+    from .runs.models import Run
+
+    if (alias := router.db_for_write(Run)) != DEFAULT_DB_ALIAS:
+        return [
+            Error(
+                f"A database router sends the tables of conductor_app to the database {alias!r}.",
+                hint="They must be in the database 'default', whose transactions workflows are part of.",
+                id="conductor.E003",
+            )
+        ]
+    database = connections[DEFAULT_DB_ALIAS]
+    if database.vendor not in ("sqlite", "postgresql"):
+        return [
+            Error(
+                f"The database 'default' is {database.display_name}, which conductor_app does not support.",
+                hint="Use PostgreSQL or SQLite.",
+                id="conductor.E004",
+            )
+        ]
+    settings = database.settings_dict
+    is_immediate = settings["OPTIONS"].get("transaction_mode") in ("IMMEDIATE", "EXCLUSIVE")
+    if database.vendor == "sqlite" and settings["ENGINE"] != OWN_SQLITE and not is_immediate:
+        return [
+            Warning(
+                "Transactions of the SQLite database 'default' that read before they write fail with 'database is "
+                "locked' when another process writes meanwhile.",
+                hint=f"Set ENGINE to {OWN_SQLITE!r}, or the option transaction_mode to 'IMMEDIATE'.",
+                id="conductor.W002",
+            )
+        ]
+    return []

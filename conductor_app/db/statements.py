@@ -98,7 +98,10 @@ def execute_in_transaction(work: Callable[[], Result], *, is_one_statement: bool
     """
     database: Any = connections[DEFAULT_DB_ALIAS]
     if database.vendor == "sqlite" and not database.in_atomic_block:
-        return database.share_transaction(work, is_one_statement)
+        # Another Django project may use Django's own backend.
+        share = getattr(database, "share_transaction", None)
+        if share is not None:
+            return share(work, is_one_statement)
     with transaction.atomic():
         return work()
 

@@ -3,6 +3,8 @@
 A view whose owner is no user any more belongs to no user: a new user with this name does not get it.
 """
 
+from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.db import migrations
 
 NAMES = {
@@ -13,10 +15,13 @@ NAMES = {
 
 def fill_owners(apps, schema_editor):
     alias = schema_editor.connection.alias
-    users = dict(apps.get_model("auth", "User").objects.using(alias).values_list("username", "id"))
+    # The name field of users is not part of a historical model.
+    users = apps.get_model(settings.AUTH_USER_MODEL)._base_manager.using(alias)
+    names = get_user_model().USERNAME_FIELD
     views = apps.get_model("conductor", "SavedView").objects.using(alias).filter(owner_id=None)
     for owner in views.order_by().values_list("owner", flat=True).distinct():
-        views.filter(owner=owner).update(owner_id=users.get(owner, 0))
+        owner_id = users.filter(**{names: owner}).values_list("pk", flat=True).first()
+        views.filter(owner=owner).update(owner_id=owner_id or 0)
 
 
 def rename_permissions(apps, schema_editor):
@@ -29,6 +34,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ("conductor", "0015_ids_of_owners_and_actors"),
         ("auth", "0012_alter_user_first_name_max_length"),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [

@@ -128,6 +128,7 @@ STORAGES = {
 }
 PAYLOAD_STORAGE = table.read("PAYLOAD_STORAGE")
 
+CONDUCTOR_IS_SERVER = True
 # The settings of this project. Those that follow depend on several variables.
 vars().update(table.read_settings())
 

@@ -239,6 +239,8 @@ TABLE = (
     _setting("AI_USAGE_DAYS", number, 400),
     _setting("AI_SEARCH_MAX_DOCUMENTS", number, 100_000, least=1),
     # Without a variable: for a settings module, a profile or tests
+    # True in the settings of this server; False where the app is one of several in another Django project
+    _internal("is_server", False),
     # definitions require `ownerEmail`
     _internal("owner_email_mandatory", False),
     # the folder of heartbeats of the processes of one machine; without it, they use the database

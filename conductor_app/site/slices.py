@@ -37,5 +37,6 @@ INTERFACES = ("serializers", "api", "pages", "editor", "workers", "notifier", "u
 """Roles whose modules may import every slice, and are imported by other interfaces and by `site` only."""
 SHARED_INTERFACES = ("web", "system_tasks", "agents")
 """What interfaces have in common: base classes of views and pages, and the built-in workers."""
-TOP = ("site", "processes", "tools", "management", "models", "migrations")
-"""Packages that know all slices: the admin site, the processes of the server, command-line tools and Django's lists."""
+TOP = ("site", "processes", "in_process", "tools", "management", "models", "migrations")
+"""Packages that know all slices: the admin site, the processes of the server, the Python API for other Django projects,
+command-line tools and Django's lists."""

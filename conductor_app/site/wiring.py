@@ -27,7 +27,6 @@ from ..access.permissions import (
     WORKFLOW_DEF,
     ensure_system_roles,
 )
-from ..access.sign_in.throttle import connect_sign_in_signals
 from ..access.visibility import register_audited_rows
 from ..ai import wiring as ai
 from ..ai.models import Integration, Prompt
@@ -91,14 +90,13 @@ def connect() -> None:
     if conf.traces_endpoint:
         background.register(background.BackgroundWork(export=(export_traces,)))
     fields.set_decryption(decrypt_masked)
-    audit.connect_access_signals()
-    connect_sign_in_signals()
     for model, target_type, column in GRANTED_OBJECTS:
-        delete_grants_with(model, target_type, column)
-        refuse_patterns_as_names(model, column)
+        # Users of another Django project belong to that project.
+        if conf.is_server or target_type != USER:
+            delete_grants_with(model, target_type, column)
+            refuse_patterns_as_names(model, column)
     message_handlers.connect_handlers()
     on_decision(record_decision)
-    job_trigger.connect_triggers()
     audit.announce_changes_of(ScopeRole)
     registry.register_workers(SYSTEM_TASKS, load_system_workers)
     network_guard.register_self_test(require_effective_guard)
@@ -110,6 +108,20 @@ def connect() -> None:
     ai.connect()
     if not registry.slow_queues():
         unregister_ai_types()
+    if conf.is_server:
+        connect_server()
+
+
+def connect_server() -> None:
+    """Connect what only the server has: its users, who sign in to its pages, the jobs of Celery, and its first rows.
+
+    In another Django project, users, sign-in and Celery belong to that project.
+    """
+    from ..access.sign_in.throttle import connect_sign_in_signals
+
+    audit.connect_access_signals()
+    connect_sign_in_signals()
+    job_trigger.connect_triggers()
     # The last app: when it has migrated, all tables and permissions exist.
     last = apps.get_app_config("django_celery_beat")
     for prepare in (update_periodic_jobs, update_roles, create_first_access):

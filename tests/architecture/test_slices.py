@@ -172,6 +172,7 @@ LOCAL_IMPORTS = {
     "site/wiring.py": "the built-in workers are loaded with their first task",
     "apps.py": "models and signal handlers can be imported only when the app is ready",
     "wsgi.py": "the settings module is named first",
+    "in_process/api.py": "projects import the functions before their models are loaded",
     "processes/gunicorn_config.py": "a worker process imports them, not the arbiter",
     "processes/jobs.py": "Celery's beat imports the jobs, and not what they run",
     "processes/job_trigger.py": "web processes import the trigger, and not the jobs",

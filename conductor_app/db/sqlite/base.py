@@ -21,10 +21,17 @@ from threading import Lock
 from time import monotonic, sleep
 from typing import Any, Generic, TypeVar
 
-from django.db import OperationalError, transaction
+from django.db import DEFAULT_DB_ALIAS, OperationalError, transaction
 from django.db.backends.sqlite3 import base
 
 Result = TypeVar("Result")
+DEFAULT_OPTIONS = {
+    # Otherwise a transaction that reads before it writes fails if another one writes in between.
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,
+    "init_command": "PRAGMA journal_mode=WAL;",
+}
+"""The `OPTIONS` of a database, where its settings have none of these names."""
 POLL_SECONDS = 0.0005
 """The interval of the tries of a process to lock a byte that another process has locked."""
 NEXT, WRITING = 0, 1
@@ -210,6 +217,16 @@ class DatabaseWrapper(base.DatabaseWrapper):
     turn: WriterQueue | None = None
     transaction_mode: str | None
 
+    def __init__(self, settings_dict: dict[str, Any], alias: str = DEFAULT_DB_ALIAS) -> None:
+        if not DEFAULT_OPTIONS.keys() <= settings_dict["OPTIONS"].keys():
+            settings_dict = settings_dict | {"OPTIONS": DEFAULT_OPTIONS | settings_dict["OPTIONS"]}
+        super().__init__(settings_dict, alias)
+
+    def _queue(self) -> tuple[WriterQueue, float]:
+        """Return the queue of the database, and the maximum wait for a turn in seconds."""
+        # The path of a database may be a `Path`.
+        return queue_of(str(self.settings_dict["NAME"])), self.settings_dict["OPTIONS"]["timeout"]
+
     @contextmanager
     def wait_for_turn(self) -> Iterator[None]:
         """Wait until the writers before this one have ended, and take SQLite's lock in the block.
@@ -217,7 +234,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         Raises:
             OperationalError: when the turn does not come within the `timeout` of the database.
         """
-        queue, seconds = queue_of(self.settings_dict["NAME"]), self.settings_dict["OPTIONS"]["timeout"]
+        queue, seconds = self._queue()
         if not queue.acquire(seconds):
             raise OperationalError("database is locked")
         self.turn = queue
@@ -243,10 +260,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         Raises:
             OperationalError: when the turn does not come within the `timeout` of the database.
         """
-        queue, member = queue_of(self.settings_dict["NAME"]), SharedWork(work)
+        (queue, seconds), member = self._queue(), SharedWork(work)
         if is_one_statement and not queue.is_taken:
             return work()
-        queue.join(member, self.settings_dict["OPTIONS"]["timeout"])
+        queue.join(member, seconds)
         if member.leads:
             self._lead(queue, member)
         try:

@@ -8,12 +8,14 @@ from django.db import connections
 from django.db.migrations.loader import MigrationLoader
 
 from conductor_app.processes.upgrade_check import LockPolicy, describe_outdated, repeat_until_unlocked
+from conductor_app.settings import conf
 
 
 class Command(migrate.Command):
     """`manage.py migrate`: Django's command, which refuses a database that is too old for this version.
 
-    On PostgreSQL, it limits the wait for locks and repeats the migration.
+    A server limits the wait for locks on PostgreSQL, and repeats the migration. In another Django project, migrations
+    wait for locks as that project says.
     """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -29,7 +31,7 @@ class Command(migrate.Command):
         if refusal := describe_outdated(loader, loader.applied_migrations):
             raise CommandError(refusal)
         policy = LockPolicy(options.pop("lock_wait"), options.pop("lock_attempts"), options.pop("lock_pause"))
-        if connection.vendor != "postgresql":
+        if connection.vendor != "postgresql" or not conf.is_server:
             super().handle(*args, **options)
             return
         repeat_until_unlocked(connection, policy, lambda: super(Command, self).handle(*args, **options), self._report)

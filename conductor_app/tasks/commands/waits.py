@@ -70,6 +70,26 @@ def begin_run_wait(
             yield PendingWait(waiter, min(left, MAX_POLL_INTERVAL))
 
 
+def begin_end_wait(run_id: str, seconds: float, client: WaitingClient = LOCAL_CALLER) -> WaitSteps[bool]:
+    """Return the steps of a wait for the end of a run, up to `seconds`. The result is True if the run has ended.
+
+    Raises:
+        NotFound: when there is no such run.
+    """
+    now, ends_at = clock.now(), monotonic() + min(seconds, MAX_WAIT_SECONDS)
+    names = tree.mark_watched([run_id], run_id, now + round(seconds * 1000), now)
+    with notifications.subscribe(
+        *map(notifications.broadcast_topic, sorted(names or {run_id})), client=client
+    ) as waiter:
+        while tree.status_of(run_id) not in RUN.final:
+            left = ends_at - monotonic()
+            if left <= 0 or notifications.is_closing():
+                return False
+            release_connection()
+            yield PendingWait(waiter, min(left, MAX_POLL_INTERVAL))
+    return True
+
+
 @contextmanager
 def _subscribe_to_run(run_id: str, seconds: float, client: WaitingClient) -> Iterator[Waiter]:
     """Subscribe to notifications about a run and its descendants, and mark them as watched."""

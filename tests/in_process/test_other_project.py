@@ -1,0 +1,129 @@
+"""The app in another Django project: it changes nothing there, and its API works in the project's processes."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.in_process.shop import PROJECT, ROOT
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+IMPORT = """
+import os, sys, threading
+before = set(sys.modules), set(os.listdir("/proc/self/fd"))
+import conductor_app
+loaded = {name for name in set(sys.modules) - before[0] if not name.startswith("conductor_app")}
+assert {name.split(".")[0] for name in loaded} <= sys.stdlib_module_names, loaded
+assert {name for name in sys.modules if name.startswith("conductor_app")} == {"conductor_app"}
+from conductor_app import start_workflow
+assert not [name for name in sys.modules if name.split(".")[0] in {"django", "celery", "kombu", "psycopg"}]
+assert threading.active_count() == 1 and set(os.listdir("/proc/self/fd")) == before[1]
+"""
+SETUP = """
+import os, sys, threading
+def opened():
+    paths = (f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd"))
+    return {os.readlink(path) for path in paths if os.path.exists(path)} - {"/dev/null"}
+files = opened()
+os.environ["DJANGO_SETTINGS_MODULE"] = "shop.settings"
+from django.conf import settings
+from django.db import connections
+connections.settings  # Django completes DATABASES
+before = {name: repr(getattr(settings, name)) for name in dir(settings) if name.isupper()}
+import django
+django.setup()
+assert threading.active_count() == 1, threading.enumerate()
+assert opened() == files, opened()
+assert {name: repr(getattr(settings, name)) for name in dir(settings) if name.isupper()} == before
+assert not [name for name in sys.modules if name.split(".")[0] in {"celery", "axes", "django_celery_beat"}]
+from django.contrib.auth import get_user_model, signals
+from django.contrib.auth.models import Group
+from django.db.models.signals import post_save, pre_save
+assert [receiver for each in (signals.user_logged_in, signals.user_login_failed, signals.user_logged_out)
+        for receiver in each.receivers if "conductor_app" in repr(receiver[1]())] == []
+for model in (get_user_model(), Group):
+    for each in (post_save, pre_save):
+        found = [receiver for receiver in each._live_receivers(model)[0] if "conductor_app" in receiver.__module__]
+        assert found == [], found
+from django.db import connection
+assert connection.connection is None
+"""
+
+
+def test_an_import_loads_and_opens_nothing():
+    subprocess.run([sys.executable, "-c", IMPORT], cwd=ROOT, check=True, timeout=60)
+
+
+def test_the_start_of_another_project_starts_nothing_and_changes_no_setting(shop):
+    subprocess.run([sys.executable, "-c", SETUP], cwd=PROJECT, env=shop.environment, check=True, timeout=60)
+
+
+def test_the_checks_of_a_project_find_nothing(shop):
+    assert "no issues" in shop.manage("check", "--fail-level", "WARNING")
+
+
+def test_the_project_needs_no_migrations_of_its_own(shop):
+    assert "No changes detected" in shop.manage("makemigrations", "--check", "--dry-run")
+
+
+def test_settings_are_one_dictionary(shop):
+    shop.settings = {"RETENTION_DAYS": 30}
+    assert shop.execute("from conductor_app.settings import conf; result = conf.retention_days") == 30
+
+    shop.settings = {"RETENTION_DAYS": "30", "RETENTION": 1}
+    said = shop.call("check").stdout
+    assert "CONDUCTOR['RETENTION_DAYS'] is '30', but must be of type int." in said
+    assert "CONDUCTOR['RETENTION'] is not a setting of this app." in said
+
+
+def test_a_database_without_support_is_an_error_with_a_hint(shop):
+    shop.database = {"ENGINE": "django.db.backends.sqlite3", "NAME": "unused.sqlite3"}
+
+    said = shop.call("check").stdout
+
+    assert "conductor.W002" in said and "Set ENGINE to 'conductor_app.db.sqlite'" in said
+
+
+def test_tables_that_a_router_sends_to_another_database_are_an_error(shop):
+    shop.variables = {"SHOP_ROUTER": "1"}
+
+    said = shop.call("check").stdout
+
+    assert "conductor.E003" in said and "sends the tables of conductor_app to the database 'other'" in said
+
+
+ORDER = """
+from django.db import transaction
+from accounts.models import User
+from conductor_app import get_run, start_workflow
+from orders.models import Order
+step = {"name": "charge", "taskReferenceName": "charge", "type": "SIMPLE"}
+from conductor_app.definitions.commands import save_workflow
+save_workflow({"name": "order", "version": 1, "tasks": [step]}, "shop", overwrite=True)
+user = User.objects.create_user("ann@example.com")
+try:
+    with transaction.atomic():
+        Order.objects.create(customer="undone").begin()
+        raise ZeroDivisionError
+except ZeroDivisionError:
+    pass
+with transaction.atomic():
+    Order.objects.create(customer="ann").begin(user)
+[order] = Order.objects.all()
+run = get_run(order.run_id, with_tasks=True)
+from conductor_app.runs.models import Run
+result = [order.customer, run.status, run.input["order_id"] == order.pk, run.started_by, len(run.tasks)]
+result.append(Run.objects.count())
+"""
+
+
+def test_an_order_and_its_workflow_are_one_transaction(shop):
+    assert shop.execute(ORDER) == ["ann", "RUNNING", True, "ann@example.com", 1, 1]
+
+
+def test_an_order_and_its_workflow_are_one_transaction_on_the_backend_of_django(shop):
+    if "ENGINE" not in shop.database:
+        shop.database["ENGINE"] = "django.db.backends.sqlite3"
+
+    assert shop.execute(ORDER) == ["ann", "RUNNING", True, "ann@example.com", 1, 1]
