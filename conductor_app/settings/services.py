@@ -81,7 +81,7 @@ def postgresql(
 
     `statement_seconds`: the maximum duration of a statement, or of a pause within a transaction; a lock is awaited for
     a third of it. 0 means no limit. `is_pooled`: True if a pooler may give each transaction another connection. It
-    refuses parameters of the session, so the role must have these limits (docs/how-to/use-pgbouncer.md).
+    refuses parameters of the session, so the role must have these limits (docs/how-to/size-and-scale.md).
     """
     parts = _split(name, url, ("postgresql", "postgres"), "postgresql://user:password@db.example.org:5432/conductor")
     if len(parts.path) < 2:

@@ -10,7 +10,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md")
+DOCUMENTS = ("CHANGELOG.md", "SECURITY.md")
 FOLDER = "project"
 TO_DOCUMENT = re.compile(rf"\]\((?P<up>(?:\.\./)+)(?P<name>{'|'.join(map(re.escape, DOCUMENTS))})")
 TO_PAGE = re.compile(r"\]\(docs/")

@@ -77,7 +77,7 @@ def render_page() -> str:
     """Return the page in Markdown."""
     files = [read_results(sdk) for sdk in known_sdks()]
     parts = [
-        "# SDK compatibility",
+        "# SDK methods that work",
         "What each method of the official Conductor SDKs does against this server. The tests that call the methods "
         "check this page: a new method, or another result, fails them until the page says so.",
         _render_totals(files),

@@ -1,4 +1,4 @@
-"""Citations of specifications, such as `execution §4.1` in a comment, and the anchors of docs/reference/semantics."""
+"""Citations of specifications, such as `execution §4.1` in a comment, and the anchors of spec/."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-SEMANTICS = ROOT / "docs" / "reference" / "semantics"
+SPECIFICATIONS = ROOT / "spec"
 FOLDERS = ("conductor_app", "tests", "templates", "static/ops")
 SUFFIXES = frozenset((".py", ".html", ".js", ".mjs", ".ts", ".css", ".java"))
 SKIPPED = frozenset(("node_modules", "target", "documentation"))
@@ -26,7 +26,7 @@ class Citation(NamedTuple):
 
 def anchors(page: str) -> set[str]:
     """Return the anchors of the sections, rows and items of a page."""
-    return {first or second for first, second in ANCHOR.findall((SEMANTICS / f"{page}.md").read_text())}
+    return {first or second for first, second in ANCHOR.findall((SPECIFICATIONS / f"{page}.md").read_text())}
 
 
 def citations() -> Iterator[Citation]:

@@ -1,4 +1,4 @@
-"""Each citation of a specification leads to a section of docs/reference/semantics."""
+"""Each citation of a specification leads to a section of spec."""
 
 import re
 

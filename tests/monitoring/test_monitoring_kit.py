@@ -20,7 +20,7 @@ from conductor_app.monitoring.queries.health import SWEEP_INTERVALS_MS
 from tests.monitoring.exported_metrics import exported_metrics
 from tests.monitoring.queries import FOLDER, Query, all_queries, read_dashboards, read_rules
 
-GUIDE = FOLDER.parents[1] / "docs" / "how-to" / "respond-to-alerts.md"
+GUIDE = FOLDER.parents[1] / "docs" / "how-to" / "monitor.md"
 METRICS_OF_PROMETHEUS = {"up": frozenset[str]()}
 LABELS_OF_PROMETHEUS = frozenset({"job", "instance"})
 LABEL_VALUES = {
@@ -128,9 +128,9 @@ def test_each_dashboard_has_its_own_id_and_filters_by_job():
 @pytest.mark.parametrize("rule", read_rules(), ids=ALERTS)
 def test_an_alert_links_to_its_section_of_the_guide(rule):
     address, _, anchor = rule["annotations"]["runbook_url"].partition("#")
-    sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", GUIDE.read_text(), re.MULTILINE | re.DOTALL))
+    sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^### |\Z)", GUIDE.read_text(), re.MULTILINE | re.DOTALL))
 
-    assert address == "https://docs.example.org/how-to/respond-to-alerts.html"
+    assert address == "https://docs.example.org/how-to/monitor.html"
     assert anchor == rule["alert"].lower()
     assert rule["labels"]["severity"] in ("critical", "warning")
     text = sections[rule["alert"]]
@@ -138,7 +138,7 @@ def test_an_alert_links_to_its_section_of_the_guide(rule):
 
 
 def test_the_guide_has_no_section_without_an_alert():
-    assert re.findall(r"^## (Conductor\w+)$", GUIDE.read_text(), re.MULTILINE) == ALERTS
+    assert re.findall(r"^### (Conductor\w+)$", GUIDE.read_text(), re.MULTILINE) == ALERTS
 
 
 def test_the_alert_on_stopped_sweeps_knows_the_sweeps_with_longer_intervals():

@@ -1,4 +1,4 @@
-"""Entry point of `make licenses`: write docs/reference/third-party-licenses.md, and decide which licenses are accepted.
+"""Entry point of `make licenses`: write requirements/LICENSES.md, and decide which licenses are accepted.
 
 The versions come from the lock files, the licenses from the metadata of the installed packages.
 """
@@ -12,7 +12,7 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 
 from tests.supply_chain.lock_files import ROOT, Pin, read
 
-PAGE = ROOT / "docs" / "reference" / "third-party-licenses.md"
+PAGE = ROOT / "requirements" / "LICENSES.md"
 SHIPPED = ("server", "demo")
 """The lock files whose packages the commands of the Makefile and CONTRIBUTING install for an operator."""
 BROWSER_ONLY = "sys_platform == 'emscripten'"

@@ -1,7 +1,7 @@
 """Evaluation of simple JavaScript in this process, with exactly the results of QuickJS.
 
 Most conditions compare inputs: `$.turns['iteration'] < 5 && $.status == 'OPEN'`. A helper process for each of them
-would cost more than the rest of the decision. This module evaluates such expressions (docs/reference/javascript.md)
+would cost more than the rest of the decision. This module evaluates such expressions (docs/reference/expressions.md)
 and refuses everything else: other syntax, values that Python and JavaScript treat differently, and errors. QuickJS
 evaluates what is refused (`conductor_app/scripts`).
 

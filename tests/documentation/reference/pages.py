@@ -8,15 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from . import (
-    command_line,
-    configuration,
-    errors,
-    permissions,
-    rest_api_of_conductor,
-    rest_api_of_taskcluster,
-    step_types,
-)
+from . import command_line, configuration, errors, permissions, step_types
 from . import states as state_tables
 
 FOLDER = Path(__file__).parents[3] / "docs" / "reference"
@@ -33,9 +25,6 @@ WRITERS: dict[str, Writer] = {
     "roles": lambda _: permissions.write_roles(),
     "accesses": lambda _: permissions.write_accesses(),
     "commands": lambda _: command_line.write_commands(),
-    "conductor-operations": lambda _: rest_api_of_conductor.write_operations(),
-    "conductor-documents": lambda _: rest_api_of_conductor.write_documents(),
-    "taskcluster-methods": lambda _: rest_api_of_taskcluster.write_methods(),
 }
 
 

@@ -9,7 +9,7 @@ STATE_MACHINES = {"Run": RUN, "Task": TASK, "Attempt": ATTEMPT}
 
 def write_tables() -> str:
     return "\n".join(
-        f"## {name}\n\n"
+        f"### {name}\n\n"
         + table(("status", "transitions"), map(lambda status, m=machine: _row(status, m), _order(machine)))
         for name, machine in STATE_MACHINES.items()
     )
