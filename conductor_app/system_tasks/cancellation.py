@@ -16,6 +16,7 @@ from typing import NamedTuple
 from django.db import connections
 
 from ..core.states import ATTEMPT
+from ..db.statements import is_in_transaction
 from ..db.transient_errors import discard_broken_connection
 from ..runs.models import Attempt
 from ..tasks.store import ClaimedAttempt
@@ -93,22 +94,34 @@ class CancellationWatch:
 
     @contextmanager
     def watching(self, attempt: ClaimedAttempt) -> Iterator[Cancellation]:
-        """Watch an attempt, which this thread executes, during the block."""
+        """Watch an attempt, which this thread executes, during the block.
+
+        An attempt that was claimed in an open transaction is not watched: no other connection sees its row.
+        """
         cancellation = _thread.cancellation = Cancellation()
-        with self._lock:
-            self._executed[attempt.id] = _Executed(attempt, cancellation, monotonic())
-            self._has_attempts.set()
-            begins, self._is_running = not self._is_running, True
-        if begins:
-            threading.Thread(target=self._look_forever, name="watches for canceled tasks", daemon=True).start()
+        is_watched = not is_in_transaction()
+        if is_watched:
+            self._add(_Executed(attempt, cancellation, monotonic()))
         try:
             yield cancellation
         finally:
             _thread.cancellation = None
-            with self._lock:
-                del self._executed[attempt.id]
-                if not self._executed:
-                    self._has_attempts.clear()
+            if is_watched:
+                self._remove(attempt)
+
+    def _add(self, executed: _Executed) -> None:
+        with self._lock:
+            self._executed[executed.attempt.id] = executed
+            self._has_attempts.set()
+            begins, self._is_running = not self._is_running, True
+        if begins:
+            threading.Thread(target=self._look_forever, name="watches for canceled tasks", daemon=True).start()
+
+    def _remove(self, attempt: ClaimedAttempt) -> None:
+        with self._lock:
+            del self._executed[attempt.id]
+            if not self._executed:
+                self._has_attempts.clear()
 
     def _look_forever(self) -> None:
         while self._has_attempts.wait(IDLE_SECONDS) or not self._ends():

@@ -17,8 +17,10 @@ from conductor_app.system_tasks.cancellation import CANCELLATIONS, Cancellation
 from tests.ai.conftest import ai_step, chat
 from tests.ai.test_mcp import running_mcp_server
 from tests.api_fixtures import Api
+from tests.builders import step
 from tests.clients.wait_until import eventually
 from tests.recording_web_server import json_answer, running_web_server
+from tests.scenario import Scenario
 from tests.system_tasks.test_jdbc import postgresql_url
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
@@ -67,6 +69,12 @@ def terminate(api: Api) -> Callable[[str], None]:
         assert api.delete(f"/workflow/{run}").status_code == 200
 
     return act
+
+
+def watch_ahead() -> None:
+    """Let the next look be at all attempts, however short their execution is."""
+    for executed in list(CANCELLATIONS.value._executed.values()):
+        CANCELLATIONS.value._executed[executed.attempt.id] = executed._replace(began_at=0)
 
 
 def statuses() -> list[str]:
@@ -165,8 +173,7 @@ def test_a_task_that_goes_on_is_not_canceled(api, hanging):
     hanging.answer_to = answer
 
     def look(run: str) -> None:
-        for executed in list(CANCELLATIONS.value._executed.values()):
-            CANCELLATIONS.value._executed[executed.attempt.id] = executed._replace(began_at=0)
+        watch_ahead()
         CANCELLATIONS.value.look()
         looked.set()
 
@@ -184,6 +191,20 @@ def test_a_task_that_ends_at_once_costs_no_statement(api, monkeypatch):
         CANCELLATIONS.value.look()
 
     assert not counted.captured_queries
+
+
+@pytest.mark.django_db
+def test_a_task_that_no_other_connection_sees_is_not_canceled(clock):
+    Scenario(clock, step("HTTP"))
+    [attempt] = runner.claim_one("HTTP")
+
+    with CANCELLATIONS.value.watching(attempt) as watched:
+        watch_ahead()
+        thread = Thread(target=CANCELLATIONS.value.look)
+        thread.start()
+        thread.join()
+
+    assert not watched.is_canceled
 
 
 def test_what_a_canceled_exchange_does_next_ends_at_once():
