@@ -5,6 +5,7 @@ from typing import Any
 from .breakpoints import Breakpoint, live_breakpoints, with_breakpoints
 from .effects import StartRun
 from .errors import StepRefused
+from .fairness import share_of_start
 from .primitives import fast_replace
 from .snapshot import Run
 from .states import RUNNING
@@ -39,6 +40,9 @@ def new_child_run(effect: StartRun, parent: Run, now: int) -> Run:
             watched_until=parent.watched_until if waits else 0,
             debug=_child_debug(effect, parent, now),
             traceparent=traceparent_below(parent.traceparent, effect.parent_attempt_id or parent.id),
+            fairness=share_of_start(
+                effect.definition, effect.input, effect.id, effect.correlation_id, inherited=parent.fairness
+            ),
             variables=dict(effect.definition.document.get("variables") or {}),
         ),
         now,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from .definition import Definition, Key, Step
 from .states import (
@@ -40,6 +40,8 @@ class TaskState(TypedDict, total=False):
     """Workers that held earlier leases, by attempt id."""
     is_left: bool
     """True if control does not leave the task again, because an operator moved it to another step."""
+    fairness: tuple[str, float]
+    """The fairness key and the weight that the step gives."""
     cached_as: str
     """The digest under which the output is cached."""
     document: dict[str, Any]
@@ -220,6 +222,16 @@ class Identity:
     workers: tuple[str, ...] = ()
 
 
+class Share(NamedTuple):
+    """A fairness key, empty for none, and its weight."""
+
+    key: str = ""
+    weight: float = 1.0
+
+
+NO_SHARE = Share()
+
+
 @dataclass(frozen=True)
 class Run:
     """One execution of a definition, with all of its tasks (`is_whole`) or only those that a change needs."""
@@ -259,6 +271,7 @@ class Run:
     watched_until: int = 0  # until this time; its children inherit both
     debug: Mapping[str, Any] = field(default_factory=dict)  # breakpoints and stops, see breakpoints.py
     traceparent: str | None = None  # the trace in which the run was started
+    fairness: Share = NO_SHARE  # of the tasks whose steps give none
     identities: Mapping[Key, Identity] = field(default_factory=dict)  # of tasks that are entered again
     input: Any = UNKNOWN
     output: Any = UNKNOWN

@@ -28,6 +28,7 @@ from ..schedules.firing import fire_schedule, start_waiting_execution
 from ..schedules.models import ScheduleExecution
 from ..settings import conf
 from ..tasks.models import Poller, SweepPass
+from ..tasks.shares import remove_idle_shares
 from ..tasks.throughput import prune_counts
 from ..telemetry.log_context import bind
 from ..utils import clock, process_state
@@ -132,6 +133,7 @@ def prune_finished(limit: int) -> int:
     quotas.delete_idle_buckets()
     delete_unfinished(limit)
     prune_counts()
+    remove_idle_shares(now)
     writing.delete_expired_results(now)
     Poller.objects.filter(polled_at__lt=now - POLLER_RETENTION_MS).delete()
     delete_old_tests(now)

@@ -100,6 +100,8 @@ class Run(models.Model):
     # Breakpoints and stops (core/breakpoints.py); null for nearly every run.
     debug = DocumentField(null=True, blank=True)
     limit_key = models.CharField(max_length=512, default="", blank=True)
+    # The fairness key of its tasks and the weight of the key; null for runs without one.
+    fairness = DocumentField(null=True, blank=True)
     is_held = models.BooleanField(default=False)
     started_by = models.CharField(max_length=255, default="", blank=True)
     event = models.CharField(max_length=255, default="", blank=True)
@@ -325,6 +327,8 @@ class Attempt(models.Model):
     input_path = models.CharField(max_length=255, default="", blank=True)
     output_path = models.CharField(max_length=255, default="", blank=True)
     cause = models.CharField(max_length=16, default="", db_default="", blank=True)
+    fairness_key = models.CharField(max_length=255, default="", db_default="", blank=True)
+    fairness_weight = models.FloatField(default=1.0, db_default=1.0)
 
     objects = AttemptQuerySet.as_manager()
 
@@ -350,6 +354,11 @@ class Attempt(models.Model):
                 name="attempt_to_claim",
                 fields=["queue", "-priority", "visible_at", "id"],
                 condition=Q(status="PENDING") & ~Q(queue=""),
+            ),
+            models.Index(
+                name="attempt_by_fairness_key",
+                fields=["queue", "-priority", "fairness_key", "visible_at", "id"],
+                condition=Q(status="PENDING") & ~Q(queue="") & ~Q(fairness_key=""),
             ),
             # Most pending attempts have no timer.
             models.Index(

@@ -17,6 +17,7 @@ from ..access.authentication import acting_as_owner
 from ..access.encryption import decrypt_masked
 from ..core.cron import ScheduleSlot, Timetable, parse_timetable
 from ..core.errors import Conflict, Forbidden, NotFound, RequestRefused
+from ..core.fairness import build_share
 from ..core.masking import REDACTED
 from ..core.primitives import derived_id
 from ..db.fields import dumps, loads_encrypted, strip_nul
@@ -114,6 +115,7 @@ def start_request(schedule: Schedule, execution: ScheduleExecution) -> StartRequ
         labels=tuple(request.get("labels") or ()),
         started_by=str(request.get("createdBy") or ""),
         schedule=schedule.name,
+        fairness=build_share(request.get("fairnessKey"), request.get("fairnessWeight")),
     )
 
 

@@ -28,7 +28,7 @@ RETURNING -priority, visible_at, id
 
 -- fragment: candidates
 SELECT a.id, a.name, COALESCE(d.concurrent_limit, a.concurrent_limit), COALESCE(d.rate_count, a.rate_count),
-    COALESCE(d.rate_seconds, a.rate_seconds), a.publishes_start
+    COALESCE(d.rate_seconds, a.rate_seconds), a.publishes_start, a.priority, a.fairness_key, a.fairness_weight
 FROM conductor_attempt a LEFT JOIN conductor_taskdefinition d ON d.name = a.name
 WHERE {is_claimable} AND {belongs_to_run}
 
@@ -60,10 +60,11 @@ FOR UPDATE OF a SKIP LOCKED -- postgresql
 
 -- name: claim_and_load
 -- Claim the next attempts of a queue on PostgreSQL, and load them with their tasks and runs. A row without an attempt is
--- a candidate that was not claimed: one of the candidates has a limit, or its start is published.
+-- a candidate that was not claimed: one of the candidates has a limit or a fairness key, or its start is published.
 -- index: attempt_to_claim, primary key of conductor_attempt, primary key of conductor_task, primary key of conductor_run
 WITH candidates AS MATERIALIZED (
-    SELECT a.id, NOT (a.publishes_start OR COALESCE(d.concurrent_limit, a.concurrent_limit) > 0
+    SELECT a.id, a.fairness_key <> '' AS has_key,
+        NOT (a.publishes_start OR a.fairness_key <> '' OR COALESCE(d.concurrent_limit, a.concurrent_limit) > 0
         OR (COALESCE(d.rate_count, a.rate_count) > 0
             AND COALESCE(d.rate_seconds, a.rate_seconds) > 0)) AS is_plain
     FROM conductor_attempt a LEFT JOIN conductor_taskdefinition d ON d.name = a.name
@@ -74,18 +75,18 @@ a AS (
     WHERE id IN (SELECT id FROM candidates) AND status = 'PENDING'
     AND NOT EXISTS (SELECT 1 FROM candidates WHERE NOT is_plain)
     RETURNING {attempt_columns}, priority, visible_at)
-SELECT {claimed_columns}
+SELECT {claimed_columns}, c.has_key
 FROM candidates c LEFT JOIN a ON a.id = c.id
 LEFT JOIN conductor_task t ON t.id = a.task_id LEFT JOIN conductor_run r ON r.id = a.run_id
 ORDER BY a.priority DESC, a.visible_at, a.id
 
 -- name: claim_plain
--- Claim the next attempts of these names whose starts are not published, on SQLite.
+-- Claim the next attempts of these names without a fairness key whose starts are not published, on SQLite.
 -- index: attempt_to_claim, primary key of conductor_attempt
 -- MATERIALIZED: otherwise PostgreSQL may evaluate the subquery once per row and claim too many attempts.
 WITH chosen AS MATERIALIZED (
     SELECT a.id FROM conductor_attempt a WHERE {is_claimable} AND {belongs_to_run}
-    AND a.name IN (%(names)s) AND NOT a.publishes_start
+    AND a.name IN (%(names)s) AND NOT a.publishes_start AND a.fairness_key = ''
     {dispatch_order})
 {lease_chosen}
 

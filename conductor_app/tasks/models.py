@@ -64,6 +64,29 @@ class Worker(models.Model):
         return f"{self.group}/{self.name}"
 
 
+class FairShare(models.Model):
+    """The turn of a fairness key among the keys of a queue with the same priority.
+
+    `place`: claims serve the key with the lowest place first, and add the cost of each task to it. `served_at`: when a
+    task of the key was claimed last, 0 for never.
+    """
+
+    queue = models.CharField(max_length=640)
+    priority = models.SmallIntegerField()
+    key = models.CharField(max_length=255)
+    place = models.BigIntegerField()
+    served_at = MomentField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="one_share_per_queue_priority_key", fields=["queue", "priority", "key"])
+        ]
+        indexes = [models.Index(name="share_by_place", fields=["queue", "priority", "place", "served_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.key} in {self.queue}"
+
+
 class SweepPass(models.Model):
     """The last pass of a sweep: its result, its lag, and its error."""
 

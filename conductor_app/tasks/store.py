@@ -18,8 +18,10 @@ from ..core.trace_context import traceparent_below
 from ..db.fields import dumps, loads, loads_encrypted, strip_nul
 from ..db.named_statements import NamedStatement, load_statements
 from ..db.statements import MAX_BATCH_ROWS, execute, execute_in_transaction, fetch, serialize
-from ..runs.models import Message, TaskLog
+from ..runs.models import Attempt, Message, TaskLog
+from . import shares
 from .gates import COUNT_LEASED, COUNT_STARTS, GateFacts, free_capacity, open_condition
+from .shares import Candidate
 
 
 class ClaimedAttemptTask(NamedTuple):
@@ -135,6 +137,7 @@ def _columns(names: Iterable[str]) -> tuple[str, ...]:
 ATTEMPT_COLUMNS = _columns(field.name for field in fields(ClaimedAttempt))
 TASK_COLUMNS, RUN_COLUMNS = _columns(ClaimedAttemptTask._fields), _columns(ClaimedAttemptRun._fields)
 ATTEMPT_END, TASK_END = len(ATTEMPT_COLUMNS), len(ATTEMPT_COLUMNS) + len(TASK_COLUMNS)
+RUN_END = TASK_END + len(RUN_COLUMNS)
 CLAIMED_COLUMNS = ", ".join(
     f"{alias}.{column}"
     for alias, columns in (("a", ATTEMPT_COLUMNS), ("t", TASK_COLUMNS), ("r", RUN_COLUMNS))
@@ -144,29 +147,9 @@ CLAIMED_COLUMNS = ", ".join(
 
 
 def parse_claimed(row: tuple[Any, ...]) -> ClaimedAttempt:
-    """Return an attempt with its task and run from a row with CLAIMED_COLUMNS."""
-    task, run = ClaimedAttemptTask._make(row[ATTEMPT_END:TASK_END]), ClaimedAttemptRun._make(row[TASK_END:])
+    """Return an attempt with its task and run from a row that begins with CLAIMED_COLUMNS."""
+    task, run = ClaimedAttemptTask._make(row[ATTEMPT_END:TASK_END]), ClaimedAttemptRun._make(row[TASK_END:RUN_END])
     return ClaimedAttempt(*(*row[:ATTEMPT_END], task, run))
-
-
-class Candidate(NamedTuple):
-    """A due attempt with its limits: those of the current task definition, or its own if there is none."""
-
-    id: str
-    name: str
-    concurrent_limit: int
-    rate_count: int
-    rate_seconds: int
-    publishes_start: bool
-
-    @property
-    def is_limited(self) -> bool:
-        return self.concurrent_limit > 0 or (self.rate_count > 0 and self.rate_seconds > 0)
-
-    @property
-    def is_plain(self) -> bool:
-        """Return True if one statement claims the attempt: it has no limit, and its start is not published."""
-        return not (self.is_limited or self.publishes_start)
 
 
 CLAIMS_SQL = load_statements(
@@ -187,7 +170,7 @@ def find_candidates(queue: str, worker: str, now: int, count: int, full: Sequenc
 class Claim(NamedTuple):
     """The claimed attempts: their ids, and the attempts with their tasks and runs, if the claim has loaded them.
 
-    `is_limited`: nothing was claimed because of a limit or a published start.
+    `is_limited`: nothing was claimed because of a limit, a fairness key or a published start.
     """
 
     ids: list[str]
@@ -196,16 +179,22 @@ class Claim(NamedTuple):
 
 
 def claim_unlimited(queue: str, worker: str, now: int, count: int) -> Claim:
-    """Claim attempts if the next ones of the queue have no limit and their starts are not published.
+    """Claim attempts if the next ones of the queue have no limit, no fairness key and no published start.
 
     On PostgreSQL it takes one statement, which also loads them.
     """
+    if shares.is_shared(queue):
+        return Claim([], is_limited=True)
     if connection.vendor == "postgresql":
         rows = fetch(*claim_statement(queue, worker, now, count))
         attempts = parse_claim(rows)
-        return Claim([attempt.id for attempt in attempts], attempts, is_limited=len(attempts) < len(rows))
+        is_limited = len(attempts) < len(rows)
+        if is_limited:
+            shares.note_keys(queue, has_keys=any(has_key for *_, has_key in rows))
+        return Claim([attempt.id for attempt in attempts], attempts, is_limited)
     found = find_candidates(queue, worker, now, count)
     if not all(candidate.is_plain for candidate in found):
+        shares.note_keys(queue, has_keys=any(candidate.fairness_key for candidate in found))
         return Claim([], is_limited=True)
     if not found:
         return Claim([])
@@ -236,26 +225,40 @@ def fetch_claim(queue: str, worker: str, now: int, count: int) -> list[tuple[Any
 
 
 def claim_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[str], list[str]]:
-    """Claim attempts with and without limits, in a transaction.
+    """Claim attempts with and without limits and fairness keys, in a transaction.
 
-    For each name with a limit, one transaction claims at a time, so that the limit is not exceeded. Returns the ids,
-    and those among them whose start is published.
+    For each name with a limit, one transaction claims at a time, so that the limit is not exceeded, and so for each
+    queue with fairness keys. Claims no attempts with keys if the process did not know before that the queue has some.
+    Returns the ids, and those among them whose start is published.
     """
     claimed: list[str] = []
     published: list[str] = []
     full: list[str] = []
+    is_shared = shares.is_shared(queue)
+    if is_shared:
+        shares.serialize_claims(queue)
+    # The first attempts of a queue with keys are not locked: they may have to wait for those of other keys.
+    find = find_candidates if is_shared else _lock_candidates
     while len(claimed) < count:
-        candidates = _lock_candidates(queue, worker, now, count - len(claimed), [*full])
-        if not candidates:
+        candidates = find(queue, worker, now, count - len(claimed), [*full])
+        has_keys = any(candidate.fairness_key for candidate in candidates)
+        if has_keys or not full:
+            shares.note_keys(queue, has_keys=has_keys)
+        if not candidates or (has_keys and not is_shared):
+            # The lock of the keys comes before all others, so the next transaction claims attempts with keys.
             break
+        if has_keys:
+            candidates = shares.share_out(queue, candidates, now, full)
         chosen, filled = _apply_limits(candidates, now)
         full += filled
         _store_rate_limits(candidates, chosen)
         if chosen:
-            claimed += mark_claimed(CLAIMS_SQL["claim_locked"], ids=chosen, worker=worker, now=now)
-            published += [
-                candidate.id for candidate in candidates if candidate.publishes_start and candidate.id in claimed
-            ]
+            marked = set(mark_claimed(CLAIMS_SQL["claim_locked"], ids=chosen, worker=worker, now=now))
+            claimed += [id for id in chosen if id in marked]
+            taken = [candidate for candidate in candidates if candidate.id in marked]
+            published += [candidate.id for candidate in taken if candidate.publishes_start]
+            if keyed := [candidate for candidate in taken if candidate.fairness_key]:
+                shares.charge(queue, keyed, now)
         if not filled:
             break
     return claimed, published
@@ -332,6 +335,11 @@ def load_limit_facts(limits: Candidate, now: int) -> GateFacts:
 def mark_claimed(statement: NamedStatement, **values: Any) -> list[str]:
     """Execute a statement that claims attempts. Returns the ids in dispatch order, which RETURNING does not keep."""
     return [id for *_, id in sorted(fetch(*statement.bind(**values)))]
+
+
+def remove_fairness_key(attempt_id: str) -> None:
+    """Remove the fairness key of a pending attempt, so that claims take it by its place in the queue alone."""
+    Attempt.objects.pending().filter(pk=attempt_id).update(fairness_key="")
 
 
 def load_claimed(ids: Sequence[str]) -> list[ClaimedAttempt]:

@@ -13,7 +13,7 @@ from conductor_app.db.named_statements import FOLDER, HEADER, PARAMETER, NamedSt
 from conductor_app.payloads.store import PAYLOADS_SQL
 from conductor_app.runs.store import data, due_rows, loading, outbox, tree, writing
 from conductor_app.taskcluster import store as standalone
-from conductor_app.tasks import gates
+from conductor_app.tasks import gates, shares
 from conductor_app.tasks import store as claims
 from tests.builders import step
 from tests.scenario import Scenario
@@ -80,6 +80,7 @@ def large_tables_scanned(nodes: list[dict]) -> list[str]:
 
 STATEMENTS = {
     **claims.CLAIMS_SQL,
+    **shares.SHARES_SQL,
     **standalone.STANDALONE_CLAIMS_SQL,
     **standalone.STANDALONE_TASKS_SQL,
     **standalone.GROUPS_SQL,

@@ -110,6 +110,27 @@ def read_number(value: JsonValue, place: DocumentPosition) -> float:
     return number
 
 
+LEAST_WEIGHT, MOST_WEIGHT = 0.001, 1000.0
+"""The limits of fairness weights."""
+
+
+def read_weight(value: JsonValue, place: DocumentPosition) -> float:
+    """Return the weight of a fairness key.
+
+    Raises:
+        ValueRefused: when the value is no number within the limits.
+    """
+    number = read_number(value, place)
+    if not LEAST_WEIGHT <= number <= MOST_WEIGHT:
+        raise ValueRefused(f"must be a number from {LEAST_WEIGHT} to {MOST_WEIGHT:g}")
+    return number
+
+
+def read_weight_or_expression(value: JsonValue, place: DocumentPosition) -> float | str:
+    """Return the weight of a fairness key, or the expression that gives one."""
+    return value if isinstance(value, str) and "${" in value else read_weight(value, place)
+
+
 class IntegerOf:
     """Reader of integers with a number of bits. Fractions are truncated."""
 
@@ -365,6 +386,8 @@ STATE_CHANGE = NamedTable("StateChangeEvent", FieldSpec("type", read_text), Fiel
 
 STEPS: Reader = ListOf(read_step)
 
+FAIRNESS: FieldTable = (FieldSpec("fairnessKey", read_name), FieldSpec("fairnessWeight", read_weight_or_expression))
+
 WORKFLOW_TASK: FieldTable = (
     FieldSpec("name", read_name),
     FieldSpec("taskReferenceName", read_name),
@@ -402,6 +425,7 @@ WORKFLOW_TASK: FieldTable = (
     FieldSpec("onStateChange", MapOf(ListOf(ObjectOf(STATE_CHANGE))), dict),
     FieldSpec("cacheConfig", ObjectOf(CACHE)),
     FieldSpec("joinMode", ChoiceOf("SYNC", "ASYNC")),
+    *FAIRNESS,
 )
 
 
@@ -451,6 +475,7 @@ WORKFLOW_DEFINITION = NamedTable(
     FieldSpec("enforceSchema", read_boolean, True),
     FieldSpec("cacheConfig", ObjectOf(CACHE)),
     FieldSpec("maskedFields", texts, list),
+    *FAIRNESS,
 )
 
 

@@ -20,6 +20,7 @@ from ..document.reading import Path, extract_definitions, restore_definitions
 from ..effects import CreateTask, Effect, ResolveTask, TransitionAttempt
 from ..errors import StepRefused
 from ..expressions import ScriptLanguage, evaluator, field_text, quote_value
+from ..fairness import build_share
 from ..primitives import JsonValue, derived_id, fast_replace
 from ..snapshot import FIRST_NUMBER, FORMER_WORKERS, NEVER, Attempt, Run, StepState, Task, TaskState
 from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING, RUN
@@ -346,6 +347,7 @@ def queued_task(step: Step, key: Key, ctx: DecisionContext, now: int, work: Queu
             ctx.run,
             now,
             status=PENDING,
+            step_state=_share_of_step(step, ctx),
             input=work.inputs,
             output={},
             domain=work.domain,
@@ -353,6 +355,15 @@ def queued_task(step: Step, key: Key, ctx: DecisionContext, now: int, work: Queu
             delay_seconds=step.start_delay,
         )
     )
+
+
+def _share_of_step(step: Step, ctx: DecisionContext) -> TaskState | None:
+    """Return the step state with the fairness key that the step gives and its weight, or None if it gives no key."""
+    document = step.document
+    if not document.get("fairnessKey"):
+        return None
+    share = build_share(*ctx.resolve([document["fairnessKey"], document.get("fairnessWeight")]))
+    return {"fairness": share} if share.key else None
 
 
 def _async_marker(step: Step) -> dict[str, bool]:

@@ -30,9 +30,11 @@ from ...core.document.fields import (
     read_mapping,
     read_name,
     read_text,
+    read_weight,
     texts,
 )
 from ...core.errors import Invalid, ValidationFailed
+from ...core.fairness import build_share
 from ...core.primitives import JsonValue
 from ...core.trace_context import HEADER, parse_traceparent
 from ...tasks.api.serializers import TASK_RESULT, build_report
@@ -163,6 +165,8 @@ START_REQUEST = NamedTable(
     FieldSpec("labels", texts),
     FieldSpec("startAt", IntegerOf(64)),
     FieldSpec("breakpoints", ListOf(ObjectOf(BREAKPOINT))),
+    FieldSpec("fairnessKey", read_name),
+    FieldSpec("fairnessWeight", read_weight),
 )
 
 
@@ -196,6 +200,7 @@ def parse_start_request(document: dict[str, Any], headers: Mapping[str, str] | N
         starts_at=fields.get("startAt") or 0,
         breakpoints=tuple(map(build_request, fields.get("breakpoints") or ())),
         traceparent=parse_traceparent((headers or {}).get(HEADER)),
+        fairness=build_share(fields.get("fairnessKey"), fields.get("fairnessWeight")),
     )
 
 
@@ -203,6 +208,8 @@ def _check_start_request(fields: dict[str, Any], position: DocumentPosition) -> 
     if "name" not in fields:
         position.at("name").add_missing("Workflow name cannot be null or empty")
     check_priority(fields["priority"], position.at("priority"))
+    if "fairnessWeight" in fields and not fields.get("fairnessKey"):
+        position.at("fairnessWeight").add_error("fairnessWeight needs a fairnessKey", fields["fairnessWeight"])
 
 
 def check_priority(priority: int, position: DocumentPosition) -> None:

@@ -15,9 +15,10 @@ from ...core.decide import Decision, RevisionInfo, no_command
 from ...core.definition import Definition
 from ...core.effects import Effect
 from ...core.errors import Busy, Conflict, InputInvalid, Invalid, PayloadOverLimit, ValidationError
+from ...core.fairness import share_of_start
 from ...core.primitives import derived_id
 from ...core.schemas import schema_question
-from ...core.snapshot import Run
+from ...core.snapshot import NO_SHARE, Run, Share
 from ...core.states import RUN, RUNNING
 from ...core.trace_context import first_traceparent
 from ...db.fields import dumps
@@ -55,7 +56,7 @@ class StartRequest:
 
     `request_id`: id of the request; a repeated request returns the run of the first one. `input_path`: path of an input
     that was uploaded before. `starts_at`: time of the first step in milliseconds; the run is created now.
-    `traceparent`: the trace of the caller, valid or None.
+    `traceparent`: the trace of the caller, valid or None. `fairness`: replaces the key and the weight of the definition.
     """
 
     name: str
@@ -77,6 +78,7 @@ class StartRequest:
     starts_at: int = 0
     breakpoints: tuple[BreakpointRequest, ...] = ()
     traceparent: str | None = None
+    fairness: Share = NO_SHARE
 
 
 def start_run(request: StartRequest, by: str, within_transaction: Callable[[str], None] | None = None) -> str:
@@ -265,13 +267,13 @@ def new_run(request: StartRequest, definition: Definition, now: int, seed: str) 
         InputInvalid: when the input violates the schema of the definition.
     """
     template = definition.document.get("inputTemplate") or {}
-    id = derived_id(now, seed)
+    id, input = derived_id(now, seed), {**template, **request.input}
     run = Run(
         id=id,
         definition=definition,
         status=RUNNING,
         created_at=max(now, request.starts_at),
-        input={**template, **request.input},
+        input=input,
         output={},
         variables=dict(definition.document.get("variables") or {}),
         correlation_id=request.correlation_id,
@@ -281,6 +283,9 @@ def new_run(request: StartRequest, definition: Definition, now: int, seed: str) 
         debug=_first_breakpoints(request, definition, now),
         starter_id=current_user_id(),
         traceparent=request.traceparent or _own_trace(id),
+        fairness=request.fairness
+        if request.fairness.key
+        else share_of_start(definition, input, id, request.correlation_id),
     )
     _check_input(run)
     return set_first_timer(run, now)

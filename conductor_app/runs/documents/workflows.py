@@ -80,7 +80,7 @@ RUN_COLUMNS = (
     "id", "name", "version", "resolved_definition_id", "status", "reason", "correlation_id", "priority",
     "created_at", "updated_at", "ended_at", "last_retried_at", "parent_id", "parent_attempt_id",
     "failed_refs", "failed_names", "domains", "limit_key", "is_held", "started_by", "event", "idempotency_key",
-    "input_path", "output_path", "traceparent",
+    "input_path", "output_path", "traceparent", "fairness",
 )  # fmt: skip
 if TYPE_CHECKING:
     RunRow = Any
@@ -185,6 +185,7 @@ def optional_fields(row: RunRow) -> tuple[tuple[str, str | None], ...]:
         ("event", row.event),
         ("idempotencyKey", row.idempotency_key),
         ("rateLimitKey", row.limit_key),
+        ("fairnessKey", (row.fairness or {}).get("key")),
         ("externalInputPayloadStoragePath", row.input_path),
         ("externalOutputPayloadStoragePath", row.output_path),
         (HEADER, row.traceparent),
@@ -254,6 +255,7 @@ def simulated_document(
 def _run_row(run: snapshot.Run) -> RunRow:
     others = {"name": run.definition.name, "version": run.definition.version, "resolved_definition_id": ""}
     others |= {"failed_refs": list(run.failed_refs), "failed_names": list(run.failed_names), "domains": {**run.domains}}
+    others["fairness"] = run.fairness._asdict() if run.fairness.key else None
     others |= {part: _known_payload(getattr(run, part)) for part in ("input", "output", "variables")}
     return RunRow._make(others.get(name, getattr(run, name, "")) for name in RunRow._fields)
 

@@ -11,7 +11,7 @@ from ...core.document.reading import layout_branch, layout_steps
 from ...core.errors import NotFound
 from ...core.masking import MARK
 from ...core.primitives import JsonValue, fast_replace
-from ...core.snapshot import UNKNOWN, Run, Task
+from ...core.snapshot import NO_SHARE, UNKNOWN, Run, Share, Task
 from ...db.fields import dumps, loads, loads_decrypted
 from ...db.named_statements import load_statements
 from ...db.statements import execute, fetch, fetch_together
@@ -189,6 +189,7 @@ def _parse_run(row: tuple[Any, ...]) -> Run:
         "domains": loads(facts["domains"]),
         "is_held": bool(facts["is_held"]),
         "debug": loads(facts["debug"]) or {},
+        "fairness": Share(**fairness) if (fairness := loads(facts["fairness"])) else NO_SHARE,
     }
     return Run(
         definition=definition,

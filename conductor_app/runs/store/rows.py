@@ -21,6 +21,8 @@ ATTEMPT_INSERTED = (
     *ATTEMPT_COLUMNS, "run_id", "task_id", "name", "concurrent_limit", "rate_count", "rate_seconds", "publishes_start",
     "input", "output", "input_size", "output_size", "input_path", "output_path",
 )  # fmt: skip
+ATTEMPT_SHARE = ("fairness_key", "fairness_weight")
+"""Further columns of attempts with a fairness key."""
 ATTEMPT_REWRITTEN = tuple(column for column in ATTEMPT_INSERTED if column not in ("id", "run_id", "task_id"))
 """Columns that are written when an attempt is opened again under its id: all but those that identify it."""
 ATTEMPT_UPDATED = (
@@ -37,7 +39,7 @@ RUN_COLUMNS = (
     "id", "resolved_definition_id", "status", "created_at", "next_seq", "revision", "updated_at", "ended_at",
     "last_retried_at", "idle_ms", "wake_at", "correlation_id", "priority", "parent_id", "parent_attempt_id", "root_id",
     "depth", "starter_id", "reason", "failed_attempt_id", "failed_refs", "failed_names", "domains", "limit_key",
-    "is_held", "watched_as", "watched_until", "inbox", "debug", "traceparent",
+    "is_held", "watched_as", "watched_until", "inbox", "debug", "traceparent", "fairness",
 )  # fmt: skip
 RUN_UPDATED = (
     "status", "reason", "updated_at", "ended_at", "last_retried_at", "wake_at", "next_seq", "is_held", "inbox",
@@ -53,6 +55,11 @@ RUN_RARELY_UPDATED: dict[str, Callable[[Run], Any]] = {
     "debug": lambda run: debug_text(run),
 }
 """Columns of a run that are written only if they have changed, for example by a restart or a rerun."""
+
+
+def fairness_text(run: Run) -> str | None:
+    """Return the fairness key of a run and its weight as stored in their column."""
+    return dumps(run.fairness._asdict()) if run.fairness.key else None
 
 
 def debug_text(run: Run) -> str | None:

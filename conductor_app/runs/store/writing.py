@@ -28,6 +28,7 @@ from ...core.effects import (
 )
 from ...core.errors import Busy, shorten_reason
 from ...core.events import INTERNAL, STATE, STATUS, TASK, is_internal
+from ...core.fairness import share_of_task
 from ...core.masking import mask_encrypt, masked_names
 from ...core.primitives import fast_replace
 from ...core.snapshot import UNKNOWN, Attempt, Run, Task
@@ -77,6 +78,10 @@ RUN_INSERTED = (
     "input", "output", "variables", "input_size", "output_size", "variables_size",
     "input_path", "output_path", "debug",
 )  # fmt: skip
+RUN_RARELY_INSERTED: dict[str, Callable[[Run], str | None]] = {
+    "traceparent": lambda run: run.traceparent,
+    "fairness": rows.fairness_text,
+}
 ATTEMPT_UPDATE_COLUMNS = (
     (False, rows.ATTEMPT_UPDATED),
     (True, (*rows.ATTEMPT_UPDATED, "output", "output_size", "output_path")),
@@ -374,11 +379,28 @@ def _write_attempts(
         if (new.queue, new.priority) != (old.queue, old.priority):
             statement = WRITING_SQL["set_attempt_queue"]
             writes.run(*statement.bind(queue=new.queue, domain=new.domain, priority=new.priority, id=new.id))
-    fresh = [
-        _insert_values(attempt, task, writes, after) for id, (attempt, task) in existing.items() if id not in previous
-    ]
+    for new in [new for new, _old in reopened] + [new for new, old in changed if new.queue and not old.queue]:
+        _set_share(writes, before, existing[new.id][1], after)
+    fresh = [pair for id, pair in existing.items() if id not in previous]
     if fresh:
-        writes.insert(AttemptRow, rows.ATTEMPT_INSERTED, fresh)
+        _insert_attempts(writes, fresh, after)
+
+
+def _insert_attempts(writes: StatementBatch, fresh: Sequence[tuple[Attempt, Task]], run: Run) -> None:
+    """Add the inserts of attempts. Those without a fairness key have the defaults of its columns."""
+    columns, values = rows.ATTEMPT_INSERTED, [_insert_values(attempt, task, writes, run) for attempt, task in fresh]
+    shares = [share_of_task(task, run) for _attempt, task in fresh]
+    if any(share.key for share in shares):
+        columns = (*columns, *rows.ATTEMPT_SHARE)
+        values = [[*each, *share] for each, share in zip(values, shares, strict=True)]
+    writes.insert(AttemptRow, columns, values)
+
+
+def _set_share(writes: StatementBatch, before: Run, task: Task, after: Run) -> None:
+    """Add the update of an attempt whose row was written before its task had its fairness key."""
+    old, share = before.tasks.get(task.key), share_of_task(task, after)
+    if old is None or share_of_task(old, before) != share:
+        writes.run(*WRITING_SQL["set_attempt_share"].bind(key=share.key, weight=share.weight, id=task.attempt.id))
 
 
 def _still_exists(task: Task, after: Run) -> bool:
@@ -497,12 +519,16 @@ def _write_history(writes: StatementBatch, before: Run, effects: list[Effect], r
 
 def insert_run(writes: StatementBatch, run: Run, origin: RunOrigin, now: int) -> None:
     """Insert a new run in the state after its first decision."""
-    writes.insert(RunRow, _inserted_columns(run), [_run_columns(writes, run, origin, now, revision=1)])
+    _insert_runs(writes, [run], [_run_columns(writes, run, origin, now, revision=1)])
 
 
-def _inserted_columns(run: Run) -> Sequence[str]:
-    """Return the columns of a new run, or of the runs that it starts. Those of a trace are written only with one."""
-    return (*RUN_INSERTED, "traceparent") if run.traceparent else RUN_INSERTED
+def _insert_runs(writes: StatementBatch, runs: Sequence[Run], values: Sequence[list[Any]]) -> None:
+    """Add the insert of runs. The columns of a trace and of a fairness key are written only if a run has one."""
+    columns: tuple[str, ...] = RUN_INSERTED
+    for column, value_of in RUN_RARELY_INSERTED.items():
+        if any(found := [value_of(run) for run in runs]):
+            columns, values = (*columns, column), [[*each, more] for each, more in zip(values, found, strict=True)]
+    writes.insert(RunRow, columns, values)
 
 
 def _run_columns(writes: StatementBatch, run: Run, origin: RunOrigin, now: int, *, revision: int) -> list[Any]:
@@ -518,7 +544,7 @@ def _run_columns(writes: StatementBatch, run: Run, origin: RunOrigin, now: int, 
         run.limit_key, run.is_held, strip_nul(origin.started_by)[:255], strip_nul(origin.event)[:255],
         origin.schedule, origin.idempotency_key, origin.request_id, run.watched_as, run.watched_until, run.inbox,
         input.text, output.text, variables, input.size, output.size, len(variables),
-        input.path, output.path, rows.debug_text(run), *([run.traceparent] if run.traceparent else []),
+        input.path, output.path, rows.debug_text(run),
     ]  # fmt: skip
 
 
@@ -527,11 +553,12 @@ def insert_started_runs(writes: StatementBatch, effects: Iterable[Effect], run: 
     if starts:
         for freed in filter(None, (effect.releases_key_of for effect in starts)):
             writes.run(*WRITING_SQL["free_idempotency_key"].bind(id=freed))
+        children = [new_child_run(effect, run, now) for effect in starts]
         values = [
-            _run_columns(writes, new_child_run(effect, run, now), origin_of_start(effect, run), now, revision=0)
-            for effect in starts
+            _run_columns(writes, child, origin_of_start(effect, run), now, revision=0)
+            for effect, child in zip(starts, children, strict=True)
         ]
-        writes.insert(RunRow, _inserted_columns(run), values)
+        _insert_runs(writes, children, values)
 
 
 def origin_of_start(effect: StartRun, run: Run) -> RunOrigin:

@@ -38,6 +38,11 @@ UPDATE conductor_attempt SET input = %(input)s, input_size = %(size)s, input_pat
 -- index: primary key of conductor_attempt
 UPDATE conductor_attempt SET queue = %(queue)s, domain = %(domain)s, priority = %(priority)s WHERE id = %(id)s
 
+-- name: set_attempt_share
+-- Set the fairness key and the weight of an attempt that was written before its task had them.
+-- index: primary key of conductor_attempt
+UPDATE conductor_attempt SET fairness_key = %(key)s, fairness_weight = %(weight)s WHERE id = %(id)s
+
 -- name: set_task_step
 -- Set what a task stores of its step, after the definition of its run has changed.
 -- index: primary key of conductor_task

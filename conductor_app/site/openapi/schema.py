@@ -23,6 +23,8 @@ from ...core.document.fields import (
     read_number,
     read_step,
     read_sub_workflow,
+    read_weight,
+    read_weight_or_expression,
 )
 from ...core.step_types.try_catch import CATCH_CASE
 from ...web.api.documents import ERROR, read_tag_value
@@ -35,6 +37,8 @@ SCHEMA_BY_READER: dict[Reader, dict[str, Any]] = {
     read_boolean: {"type": "boolean"},
     read_mapping: {"type": "object", "additionalProperties": {}},
     read_number: {"type": "number"},
+    read_weight: {"type": "number", "minimum": LEAST_WEIGHT, "maximum": MOST_WEIGHT},
+    read_weight_or_expression: {"anyOf": [{"type": "number"}, {"type": "string"}]},
     read_sub_workflow: {"anyOf": [{"$ref": "#/components/schemas/WorkflowDef"}, {"type": "string"}]},
     read_tag_value: {"anyOf": [{"type": "string"}, {"type": "integer", "format": "int32"}]},
 }

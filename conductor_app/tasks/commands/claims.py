@@ -34,6 +34,7 @@ from ...telemetry import metrics
 from ...utils import clock, fault_points, process_state
 from ...utils.process_state import Slot
 from .. import store, throughput
+from ..shares import is_shared
 from ..store import ClaimedAttempt
 from .pollers import LOOKUPS, record_poll, release_connection
 from .reports import report_task
@@ -107,8 +108,10 @@ def claim_now(queue: str, worker: str, count: int) -> list[ClaimedAttempt]:
     now = clock.now()
     ids, attempts, is_limited = store.claim_unlimited(queue, worker, now, count)
     if is_limited:
-        claim = partial(_claim_with_limits, queue, worker, count, now)
+        claim, was_shared = partial(_claim_with_limits, queue, worker, count, now), is_shared(queue)
         ids, attempts = execute_in_transaction(claim), None
+        if not (ids or was_shared) and is_shared(queue):
+            ids = execute_in_transaction(claim)
     if not ids:
         return []
     with releasing_undelivered(ids, worker):
@@ -124,7 +127,7 @@ def complete_claim(attempts: Iterable[ClaimedAttempt]) -> list[ClaimedAttempt]:
 
 
 def _claim_with_limits(queue: str, worker: str, count: int, now: int) -> list[str]:
-    """Claim attempts that have limits, or whose start is published, in a transaction."""
+    """Claim attempts that have limits or fairness keys, or whose start is published, in a transaction."""
     ids, published = store.claim_limited(queue, worker, now, count)
     if published:
         transaction.on_commit(partial(deliver_after_commit, store.write_start_messages(published, now)))

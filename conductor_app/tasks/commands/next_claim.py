@@ -1,7 +1,7 @@
 """Claim the next task of a queue together with the report of a task of that queue: one request and one commit a task.
 
 The claim is the last statement of the transaction that stores the report. It claims what a poll would claim, and
-nothing if the next task has a limit or its start is published: a transaction of its own claims those.
+nothing if the next task has a limit, a fairness key or a published start: a transaction of its own claims those.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,6 +15,7 @@ from ...notifications import WAITERS, WaitingClient, WaitSteps
 from ...runs.models import Attempt
 from ...telemetry.metrics import CLAIM_SECONDS
 from .. import store
+from ..shares import is_shared
 from ..store import ClaimedAttempt
 from .claims import LongPoll, claim_steps, complete_claim, releasing_undelivered, retry_releases
 from .pollers import record_poll
@@ -78,7 +79,9 @@ class NextClaim:
             return None
         queue, domain = self._source = task.attempt.queue, task.attempt.domain
         # An attempt that is given to a client that has disconnected is blocked until its lease expires.
-        if queue and self._may_claim(queue, domain) and not self._client.has_left():
+        # A queue with fairness keys needs a transaction of its own.
+        is_free = bool(queue) and not is_shared(queue)
+        if is_free and self._may_claim(queue, domain) and not self._client.has_left():
             self._query = ClaimQuery(queue, self._worker, now, self._ids)
         return self._query
 

@@ -17,6 +17,7 @@ from ...runs.commands.change import Audit, RunCommand, change_run
 from ...runs.models import Attempt
 from ...settings import conf
 from ...utils import clock
+from .. import store
 from ..models import Poller, QueueHold, WorkerHold
 from .reports import report_task
 
@@ -133,7 +134,7 @@ def prioritize(attempt_id: str, priority: int, by: str, reason: str = "") -> Non
 
 
 def move_to_front(attempt_id: str, by: str, reason: str = "") -> None:
-    """Move a pending attempt to the front of its queue, and skip its delay.
+    """Move a pending attempt to the front of its queue, and skip its delay. It does not wait for the turn of its key.
 
     Raises:
         NotFound: when there is no such attempt.
@@ -144,7 +145,10 @@ def move_to_front(attempt_id: str, by: str, reason: str = "") -> None:
     highest = max(others.aggregate(highest=Max("priority"))["highest"] or 0, attempt.priority)
     first = others.filter(priority=highest).aggregate(first=Min("visible_at"))["first"]
     visible_at = min(clock.now(), attempt.visible_at, *([first - 1] if first is not None else []))
-    _change_position(attempt, "move to front", by, reason, priority=highest, visible_at=visible_at)
+    with transaction.atomic():
+        _change_position(attempt, "move to front", by, reason, priority=highest, visible_at=visible_at)
+        if attempt.fairness_key:
+            store.remove_fairness_key(attempt_id)
 
 
 def skip_delay(attempt_id: str, by: str, reason: str = "") -> None:

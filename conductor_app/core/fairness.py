@@ -1,0 +1,50 @@
+"""Fairness: the key by which the tasks of a queue share its workers, and the weight of the key.
+
+A run has the key of its start request, otherwise that of its definition, otherwise that of the run that started it. A
+step may have a key of its own. Claims serve the keys in turns (`tasks/shares.py`).
+"""
+
+from typing import Any
+
+from .definition import Definition
+from .document.fields import LEAST_WEIGHT, MOST_WEIGHT
+from .expressions import MISSING, field_text, resolve_template
+from .snapshot import NO_SHARE, Run, Share, Task
+
+MAX_KEY_LENGTH = 255
+
+
+def build_share(key: Any, weight: Any) -> Share:
+    """Return the share of a resolved key and a resolved weight. A weight that is no positive number counts as 1."""
+    text = field_text(key).replace("\0", "")[:MAX_KEY_LENGTH]
+    return Share(text, _positive_number(weight)) if text else NO_SHARE
+
+
+def _positive_number(weight: Any) -> float:
+    try:
+        number = 0.0 if isinstance(weight, bool) else float(weight)
+    except (TypeError, ValueError, OverflowError):
+        return 1.0
+    return min(max(number, LEAST_WEIGHT), MOST_WEIGHT) if number > 0 else 1.0
+
+
+def share_of_start(
+    definition: Definition, input: Any, run_id: str, correlation_id: str, inherited: Share = NO_SHARE
+) -> Share:
+    """Return the share of a run that starts: the one that its definition gives, or else the inherited one."""
+    written = definition.document.get("fairnessKey")
+    if not written:
+        return inherited
+    values = {"input": input, "correlationId": correlation_id, "workflowId": run_id, "version": definition.version}
+    key, weight = (
+        resolve_template(value, lambda root, name: values.get(name, MISSING) if root == "workflow" else MISSING)
+        for value in (written, definition.document.get("fairnessWeight"))
+    )
+    share = build_share(key, weight)
+    return share if share.key else inherited
+
+
+def share_of_task(task: Task, run: Run) -> Share:
+    """Return the share of a task: that of its step, or else that of its run."""
+    own = task.step_state.get("fairness")
+    return Share(*own) if own else run.fairness
