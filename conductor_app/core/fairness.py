@@ -1,7 +1,7 @@
 """Fairness: the key by which the tasks of a queue share its workers, and the weight of the key.
 
 A run has the key of its start request, otherwise that of its definition, otherwise that of the run that started it. A
-step may have a key of its own. Claims serve the keys in turns (`tasks/shares.py`).
+step may have a key of its own. Claims serve the keys in turns (`tasks/shares.py`). Tasks without one keep their order.
 """
 
 from typing import Any
@@ -12,12 +12,20 @@ from .expressions import MISSING, field_text, resolve_template
 from .snapshot import NO_SHARE, Run, Share, Task
 
 MAX_KEY_LENGTH = 255
+DEFAULT_KEY = "default"
+"""The key where a definition or a step gives one, but its expression has no value."""
 
 
 def build_share(key: Any, weight: Any) -> Share:
     """Return the share of a resolved key and a resolved weight. A weight that is no positive number counts as 1."""
     text = field_text(key).replace("\0", "")[:MAX_KEY_LENGTH]
     return Share(text, _positive_number(weight)) if text else NO_SHARE
+
+
+def given_share(key: Any, weight: Any, inherited: Share) -> Share:
+    """Return the share of the resolved fields of a definition or a step; without a key the inherited or default one."""
+    share = build_share(key, weight)
+    return share if share.key else inherited if inherited.key else build_share(DEFAULT_KEY, weight)
 
 
 def _positive_number(weight: Any) -> float:
@@ -40,8 +48,7 @@ def share_of_start(
         resolve_template(value, lambda root, name: values.get(name, MISSING) if root == "workflow" else MISSING)
         for value in (written, definition.document.get("fairnessWeight"))
     )
-    share = build_share(key, weight)
-    return share if share.key else inherited
+    return given_share(key, weight, inherited)
 
 
 def share_of_task(task: Task, run: Run) -> Share:

@@ -89,16 +89,25 @@ def serialize_claims(queue: str) -> None:
 
 
 def share_out(queue: str, candidates: Sequence[Candidate], now: int, full: Sequence[str]) -> list[Candidate]:
-    """Return the candidates, with those whose turn it is in place of the ones with fairness keys, and lock them.
+    """Return the attempts to claim: as many as the candidates, by the turns of their keys. Those with a key are locked.
 
-    The candidates with a key are as many as the queue gives to keys now; the keys decide which attempts these are.
-    `full`: names whose limits are reached.
+    `candidates`: the first attempts in dispatch order. One without a key is claimed when it is the first; while the
+    first one has a key, the attempt whose turn it is comes instead. `full`: names whose limits are reached.
     """
-    counts = Counter(each.priority for each in candidates if each.fairness_key)
-    chosen = [each for each in candidates if not each.fairness_key]
-    for priority, count in counts.items():
-        chosen += _Turns(queue, priority, now, full).take(count)
-    return sorted(chosen, key=lambda candidate: -candidate.priority) if len(counts) > 1 else chosen
+    count = len(candidates)
+    turns = {each.priority: _Turns(queue, each.priority, now, full, count) for each in candidates if each.fairness_key}
+    attempts = {priority: one.attempts() for priority, one in turns.items()}
+    chosen: dict[str, Candidate] = {}
+    for first in candidates:
+        if not first.fairness_key and len(chosen) < count:
+            chosen[first.id] = first
+        while first.fairness_key and first.id not in chosen and len(chosen) < count:
+            if (following := next(attempts[first.priority], None)) is None:
+                break
+            chosen[following.id] = following
+    for each in turns.values():
+        each.remove_keys()
+    return list(chosen.values())
 
 
 def charge(queue: str, claimed: Iterable[Candidate], now: int) -> None:
@@ -119,50 +128,58 @@ def cost_of(weight: float) -> int:
 
 
 class _Turns:
-    """The turns of the keys of a queue and a priority, in a transaction that no other claim of the queue shares."""
+    """The turns of the keys of a queue and a priority, in a transaction that no other claim of the queue shares.
 
-    def __init__(self, queue: str, priority: int, now: int, full: Sequence[str]) -> None:
+    `count`: how many attempts are asked for, at most.
+    """
+
+    def __init__(self, queue: str, priority: int, now: int, full: Sequence[str], count: int) -> None:
         self._place = {"queue": queue, "priority": priority}
-        self._now, self._full = now, full or [""]
+        self._now, self._full, self._count = now, full or [""], count
         self._search = _searches.value.setdefault(queue, {}).setdefault(priority, KeySearch())
+        self._gone: list[str] = []
 
-    def take(self, count: int) -> list[Candidate]:
-        """Return the attempts whose turn it is, at most `count`."""
-        was_due = self._search.is_due(self._now)
+    def attempts(self) -> Iterator[Candidate]:
+        """Yield the attempts by the turns of their keys, and lock them."""
+        taken, was_due = 0, self._search.is_due(self._now)
         if was_due:
             self._add_keys()
-        chosen = self._take(count)
-        if not chosen and not was_due:
+        for attempt in self._take():
+            taken += 1
+            self._search.claims_left -= 1
+            yield attempt
+        if not taken and not was_due:
             self._add_keys()
-            chosen = self._take(count)
-        # If there were fewer attempts than asked for, the next claim searches for keys that have none yet.
-        self._search.claims_left = self._search.claims_left - count if len(chosen) == count else 0
-        return chosen
+            yield from self._take()
+        # There may be keys that the last search has not found.
+        self._search.claims_left = 0
+
+    def remove_keys(self) -> None:
+        """Remove the keys that were found without due attempts."""
+        if self._gone:
+            execute(*SHARES_SQL["remove_shares"].bind(**self._place, keys=self._gone))
 
     def _add_keys(self) -> None:
         execute(*SHARES_SQL["add_keys"].bind(**self._place, now=self._now))
         [(count,)] = fetch(*SHARES_SQL["count_shares"].bind(**self._place))
         self._search.claims_left, self._search.again_at = count, self._now + count
 
-    def _take(self, count: int) -> list[Candidate]:
-        turns = fetch(*SHARES_SQL["first_shares"].bind(**self._place, count=count + SPARE_KEYS))
+    def _take(self) -> Iterator[Candidate]:
+        turns = fetch(*SHARES_SQL["first_shares"].bind(**self._place, count=self._count + SPARE_KEYS))
         heapify(turns)
         waiting: dict[str, Iterator[Candidate]] = {}
-        chosen: list[Candidate] = []
-        gone = []
-        while turns and len(chosen) < count:
+        taken = 0
+        while turns:
             place, _, key = heappop(turns)
             is_first = key not in waiting
             if is_first:
-                waiting[key] = self._lock_attempts(key, -(-(count - len(chosen)) // (len(turns) + 1)))
+                waiting[key] = self._lock_attempts(key, max(-(-(self._count - taken) // (len(turns) + 1)), 1))
             if (attempt := next(waiting[key], None)) is not None:
-                chosen.append(attempt)
-                heappush(turns, (place + cost_of(attempt.fairness_weight), self._now, key))
+                taken += 1
+                heappush(turns, (place + cost_of(attempt.fairness_weight), self._now + taken, key))
+                yield attempt
             elif is_first and not self._has_due_attempt(key):
-                gone.append(key)
-        if gone:
-            execute(*SHARES_SQL["remove_shares"].bind(**self._place, keys=gone))
-        return chosen
+                self._gone.append(key)
 
     def _lock_attempts(self, key: str, count: int) -> Iterator[Candidate]:
         """Lock and yield the due attempts of a key, `count` with each statement."""

@@ -27,7 +27,7 @@ AND NOT EXISTS (SELECT 1 {shares} AND s.key = k.key)
 
 -- name: count_shares
 -- Count the keys that have a turn.
--- index: share_by_place
+-- index: one_share_per_queue_priority_key
 SELECT COUNT(*) {shares}
 
 -- name: first_shares
@@ -67,7 +67,7 @@ WHERE queue = %(queue)s AND priority = %(priority)s AND key = %(key)s
 
 -- name: remove_idle_shares
 -- Remove the turns of keys that no claim has served for long. Keys with due attempts get a new turn.
--- index: none, the table is small
+-- index: none: the table has a row for each key
 DELETE FROM conductor_fairshare WHERE id IN (
     SELECT id FROM conductor_fairshare WHERE served_at < %(before)s LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED -- postgresql

@@ -128,7 +128,12 @@ def test_each_statement_uses_the_indexes_of_its_comment(clock):
             "(task_id, group_id, name, key, routes, payload, sent_at, due_at, tries, error) "
             "SELECT 't' || n / 10, 'g' || n % 5, '', '', '[]', '{}', n, n, 0, '' FROM generate_series(1, 5000) n"
         )
+        cursor.execute(
+            "INSERT INTO conductor_fairshare (queue, priority, key, place, served_at) "
+            "SELECT 'q' || n % 10, 0, 'k' || n, n, n FROM generate_series(1, 5000) n"
+        )
         cursor.execute("ANALYZE conductor_run, conductor_attempt, conductor_dependency, conductor_pulsemessage")
+        cursor.execute("ANALYZE conductor_fairshare")
         # The other tables are small.
         for way in ("seqscan", "hashjoin", "mergejoin"):
             cursor.execute(f"SET LOCAL enable_{way} = off")

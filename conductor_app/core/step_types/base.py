@@ -20,7 +20,7 @@ from ..document.reading import Path, extract_definitions, restore_definitions
 from ..effects import CreateTask, Effect, ResolveTask, TransitionAttempt
 from ..errors import StepRefused
 from ..expressions import ScriptLanguage, evaluator, field_text, quote_value
-from ..fairness import build_share
+from ..fairness import given_share
 from ..primitives import JsonValue, derived_id, fast_replace
 from ..snapshot import FIRST_NUMBER, FORMER_WORKERS, NEVER, Attempt, Run, StepState, Task, TaskState
 from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING, RUN
@@ -362,8 +362,8 @@ def _share_of_step(step: Step, ctx: DecisionContext) -> TaskState | None:
     document = step.document
     if not document.get("fairnessKey"):
         return None
-    share = build_share(*ctx.resolve([document["fairnessKey"], document.get("fairnessWeight")]))
-    return {"fairness": share} if share.key else None
+    key, weight = ctx.resolve([document["fairnessKey"], document.get("fairnessWeight")])
+    return {"fairness": given_share(key, weight, ctx.run.fairness)}
 
 
 def _async_marker(step: Step) -> dict[str, bool]:

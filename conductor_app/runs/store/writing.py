@@ -388,7 +388,8 @@ def _write_attempts(
 
 def _insert_attempts(writes: StatementBatch, fresh: Sequence[tuple[Attempt, Task]], run: Run) -> None:
     """Add the inserts of attempts. Those without a fairness key have the defaults of its columns."""
-    columns, values = rows.ATTEMPT_INSERTED, [_insert_values(attempt, task, writes, run) for attempt, task in fresh]
+    columns: tuple[str, ...] = rows.ATTEMPT_INSERTED
+    values = [_insert_values(attempt, task, writes, run) for attempt, task in fresh]
     shares = [share_of_task(task, run) for _attempt, task in fresh]
     if any(share.key for share in shares):
         columns = (*columns, *rows.ATTEMPT_SHARE)

@@ -8,6 +8,8 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework import serializers
 
 from ...core.document.fields import (
+    LEAST_WEIGHT,
+    MOST_WEIGHT,
     STEP_FIELDS,
     ChoiceOf,
     FieldTable,

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import takewhile
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
@@ -18,7 +20,7 @@ from ...core.definition import structure_of
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.snapshot import NEVER
 from ...definitions.models import TaskDefinition
-from ...runs.models import Attempt
+from ...runs.models import Attempt, AttemptQuerySet
 from ...runs.queries.recent import run_keys
 from ...utils import clock
 from ...utils.formatting import HOUR_RANGE, MINUTE, TimeRange, format_duration
@@ -39,6 +41,7 @@ from ..queries.queues import (
     queue_rates,
     visible_queues,
 )
+from ..queries.shares import claim_order
 from ..queries.waiting import (
     GateVerdict,
     QueueState,
@@ -109,9 +112,16 @@ def _run_ids(attempt: Attempt, verdicts: Iterable[GateVerdict], ahead: Iterable[
 
 def _load_attempts_ahead(attempt: Attempt, now: int) -> list[Attempt]:
     """Return the first attempts that are dispatched before this one and that the actor may see."""
-    rows = visible(attempts_ahead(attempt, now).defer_payloads()).select_related("task", "run")
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
-    return list(rows.defer("input", "output", "task__step_state", *payloads)[:MAX_AHEAD])
+
+    def load(attempts: AttemptQuerySet) -> QuerySet[Attempt]:
+        rows = visible(attempts.defer_payloads()).select_related("task", "run")
+        return rows.defer("input", "output", "task__step_state", *payloads)
+
+    if not attempt.fairness_key:
+        return list(load(attempts_ahead(attempt, now))[:MAX_AHEAD])
+    order = list(takewhile(lambda id: id != attempt.pk, claim_order(attempt.queue, now, MAX_AHEAD + 1)))[:MAX_AHEAD]
+    return sorted(load(Attempt.objects.filter(pk__in=order)), key=lambda each: order.index(each.pk))
 
 
 def _limit_address(definition: TaskDefinition, request: HttpRequest) -> str:

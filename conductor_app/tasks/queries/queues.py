@@ -15,6 +15,7 @@ from ...utils.formatting import MINUTE, format_decimal, format_duration
 from ..gates import GateFacts
 from ..models import MinuteCount, Poller, QueueHold
 from .gate_sentences import brief_cause_of_delay
+from .shares import QueueShare, claim_order, count_ahead, list_queue_shares
 from .waiting import (
     QUIET_AFTER_MS,
     LimitHolder,
@@ -80,14 +81,20 @@ def queue_position(
     if not is_queued(attempt):
         return None
     facts = facts or gate_facts(attempt, now)
-    ahead = attempts_ahead(attempt, now).order_by()[:MAX_COUNTED].count()
+    if attempt.fairness_key:
+        ahead = count_ahead(attempt, now)
+    else:
+        ahead = attempts_ahead(attempt, now).order_by()[:MAX_COUNTED].count()
     rate = cap_rate(queue_rate(attempt.queue, now), facts)
     eta = estimate_dispatch_ms(ahead + 1, rate, facts) if is_polled else None
     return QueuePosition(ahead, rate, earliest_dispatch_ms(ahead + 1, facts), eta)
 
 
 def attempts_ahead(attempt: Attempt, now: int) -> AttemptQuerySet:
-    """Return the attempts that workers claim before this one, in claim order."""
+    """Return the attempts that workers claim before one without a fairness key, in claim order.
+
+    Attempts with keys are in the order in which they became due: how many come first does not depend on their turns.
+    """
     visible_at = max(attempt.visible_at, now)
     same = Q(priority=attempt.priority)
     earlier = Q(priority__gt=attempt.priority, visible_at__lte=visible_at)
@@ -133,7 +140,7 @@ def _format_small(number: float) -> str:
 
 
 LEAST_SHOWN = 0.1
-MAX_WAITING, MAX_RUNNING, MAX_POLLERS = 50, 50, 50
+MAX_WAITING, MAX_RUNNING, MAX_POLLERS, MAX_SHARES = 50, 50, 50, 50
 MAX_PLACED = 1_000
 """The first attempts of a queue among which those are listed that an actor with grants may see."""
 
@@ -176,7 +183,8 @@ class WaitingAttempt:
 class QueueDetail:
     """Details of one queue. `drains_in_ms`: the estimated time until it is empty, None if that is unknown.
 
-    `delays`: in a few words why delayed attempts wait, with their number, among the first of them.
+    `delays`: in a few words why delayed attempts wait, with their number, among the first of them. `shares`: the first
+    fairness keys.
     """
 
     name: str
@@ -192,16 +200,19 @@ class QueueDetail:
     definition: TaskDefinition | None = None
     drains_in_ms: int | None = None
     delays: tuple[tuple[str, int], ...] = ()
+    shares: list[QueueShare] = field(default_factory=list)
 
 
 def queue_detail(name: str, now: int) -> QueueDetail:
     """Return the current details of a queue, with those of its attempts that the actor may see."""
     pending, leased, speed = Attempt.objects.pending(name), Attempt.objects.leased(name), queue_rate(name, now)
     counted = pending.aggregate(
-        ready=Count("pk", filter=Q(visible_at__lte=now)), delayed=Count("pk", filter=Q(visible_at__gt=now))
+        ready=Count("pk", filter=Q(visible_at__lte=now)),
+        delayed=Count("pk", filter=Q(visible_at__gt=now)),
+        keyed=Count("pk", filter=~Q(fairness_key="") & Q(visible_at__lte=now)),
     )
     ready = _without_payloads(pending).filter(visible_at__lte=now)
-    waiting = _first_waiting(ready.order_by("-priority", "visible_at", "id"))
+    waiting = _first_shared(ready, name, now) if counted["keyed"] else _first_waiting(ready)
     running = list(visible(_without_payloads(leased)).order_by("claimed_at", "id")[:MAX_RUNNING])
     hold = QueueHold.objects.filter(pk=name, until_at__gt=now).first()
     sample = waiting[0][1] if waiting else running[0] if running else None
@@ -227,6 +238,7 @@ def queue_detail(name: str, now: int) -> QueueDetail:
         definition,
         drains_in_ms,
         _count_delays(pending, now) if counted["delayed"] else (),
+        list_queue_shares(name, now, MAX_SHARES) if counted["keyed"] and sees_all_runs() else [],
     )
 
 
@@ -241,10 +253,19 @@ def _count_delays(pending: AttemptQuerySet, now: int) -> tuple[tuple[str, int], 
 
 def _first_waiting(ready: QuerySet[Attempt]) -> list[tuple[int, Attempt]]:
     """Return the first attempts of a queue that the actor may see, with their places among all."""
+    ready = ready.order_by("-priority", "visible_at", "id")
     if sees_all_runs():
         return list(enumerate(ready[:MAX_WAITING], 1))
     places = {id: place for place, id in enumerate(ready.values_list("pk", flat=True)[:MAX_PLACED], 1)}
     return [(places[each.pk], each) for each in visible(ready.filter(pk__in=places))[:MAX_WAITING]]
+
+
+def _first_shared(ready: QuerySet[Attempt], queue: str, now: int) -> list[tuple[int, Attempt]]:
+    """Return the first attempts of a queue with fairness keys that the actor may see, with their places among all."""
+    most = MAX_WAITING if sees_all_runs() else MAX_PLACED
+    places = {id: place for place, id in enumerate(claim_order(queue, now, most), 1)}
+    found = sorted(visible(ready.filter(pk__in=places)), key=lambda attempt: places[attempt.pk])
+    return [(places[each.pk], each) for each in found[:MAX_WAITING]]
 
 
 def _without_payloads(attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:

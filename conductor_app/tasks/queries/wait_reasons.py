@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.breakpoints import stops_of
 from ...core.failure_grouping import informative_line
@@ -105,10 +105,16 @@ def _reason_in_queue(attempt: Attempt, facts: WaitFacts, tries: int | None, now:
     if not polled.is_open:
         brief = _("only draining workers") if facts.polls.are_recent(now) else _("no workers")
         return WaitReason(polled.gate, _with_task(attempt, polled.sentence), brief, since)
-    names = {"queue": attempt.queue, "span": format_duration(now - attempt.pending_since)}
-    return WaitReason(
-        "queued", _with_task(attempt, _("queued in `%(queue)s` for %(span)s") % names), _("queued"), since
-    )
+    names: dict[str, Any] = {"queue": attempt.queue, "span": format_duration(now - attempt.pending_since)}
+    sentence = _("queued in `%(queue)s` for %(span)s")
+    if facts.same_key_ahead:
+        names |= {"count": f"{facts.same_key_ahead:,}", "key": attempt.fairness_key}
+        sentence = ngettext(
+            "queued in `%(queue)s` for %(span)s, behind %(count)s task of fairness key `%(key)s`",
+            "queued in `%(queue)s` for %(span)s, behind %(count)s tasks of fairness key `%(key)s`",
+            facts.same_key_ahead,
+        )
+    return WaitReason("queued", _with_task(attempt, sentence % names), _("queued"), since)
 
 
 def _with_task(attempt: Attempt, sentence: str) -> str:

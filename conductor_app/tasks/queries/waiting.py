@@ -22,6 +22,7 @@ from ...utils.formatting import format_duration
 from ..gates import BUDGET_HOLDS, CONCURRENCY, COUNT_LEASED, COUNT_STARTS, GATES, GateFacts, stop_facts
 from ..models import Poller, QueueHold, WorkerHold
 from .gate_sentences import GATE_TEXTS
+from .shares import count_same_key_ahead, describe_same_key
 
 MAX_COUNTED = 10_000
 """Attempts of a queue that are counted and searched for the oldest, in claim order."""
@@ -274,19 +275,22 @@ def verdicts_on(attempt: Attempt, now: int, facts: GateFacts | None = None) -> l
         return verdicts_on_attempts([attempt], now)[attempt.pk]
     if not is_queued(attempt):
         return []
-    return [*gate_verdicts(attempt, facts), polling_verdict(attempt, now), run_pause_verdict(attempt)]
+    shares = share_verdicts(attempt, count_same_key_ahead(attempt) if attempt.fairness_key else 0)
+    return [*gate_verdicts(attempt, facts), *shares, polling_verdict(attempt, now), run_pause_verdict(attempt)]
 
 
 @dataclass(frozen=True, slots=True)
 class WaitFacts:
     """What decides whether a pending attempt can be claimed: its gates, and the polls of its queue.
 
-    `holders`: what counts against its concurrency limit, if that is reached.
+    `holders`: what counts against its concurrency limit, if that is reached. `same_key_ahead`: the attempts before it
+    that have the same fairness key.
     """
 
     gates: GateFacts
     polls: QueuePolls
     holders: tuple[LimitHolder, ...] = ()
+    same_key_ahead: int = 0
 
 
 def load_wait_facts(attempts: Sequence[Attempt], now: int) -> dict[str, WaitFacts]:
@@ -296,7 +300,12 @@ def load_wait_facts(attempts: Sequence[Attempt], now: int) -> dict[str, WaitFact
     facts = facts_of_attempts(queued, now, {pk: limits for pk, (limits, _polls) in loaded.items()}) if queued else {}
     uses = _limit_uses(queued, facts)
     return {
-        each.pk: WaitFacts(_with_starts(facts[each.pk], use), loaded[each.pk][1], use.holders)
+        each.pk: WaitFacts(
+            _with_starts(facts[each.pk], use),
+            loaded[each.pk][1],
+            use.holders,
+            count_same_key_ahead(each) if each.fairness_key else 0,
+        )
         for each in queued
         for use in (uses[each.pk],)
     }
@@ -307,7 +316,8 @@ def verdicts_of(attempt: Attempt, facts: WaitFacts | None, now: int) -> list[Gat
     if facts is None:
         return []
     gates = _evaluate_gates(attempt, facts.gates, LimitUse(facts.gates.start_times, facts.holders))
-    return [*gates, polling_verdict(attempt, now, facts.polls), run_pause_verdict(attempt)]
+    shares = share_verdicts(attempt, facts.same_key_ahead)
+    return [*gates, *shares, polling_verdict(attempt, now, facts.polls), run_pause_verdict(attempt)]
 
 
 def verdicts_on_attempts(attempts: Sequence[Attempt], now: int) -> dict[str, list[GateVerdict]]:
@@ -528,6 +538,13 @@ def polling_verdict(attempt: Attempt, now: int, polls: QueuePolls | None = None)
     if polls.are_of_draining_workers:
         return GateVerdict("polled", False, _("Only draining workers poll queue `%(queue)s`.") % facts)
     return GateVerdict("polled", True, _("Queue `%(queue)s` was polled %(span)s ago.") % facts)
+
+
+def share_verdicts(attempt: Attempt, ahead: int) -> list[GateVerdict]:
+    """Return the verdict on the turn of an attempt within its fairness key; none for an attempt without a key."""
+    if not attempt.fairness_key:
+        return []
+    return [GateVerdict("share", not ahead, describe_same_key(ahead, attempt.fairness_key))]
 
 
 def run_pause_verdict(attempt: Attempt) -> GateVerdict:

@@ -101,11 +101,7 @@ WORKFLOW = NamedTable(
     FieldSpec("status", WORKFLOW_STATUS),
     *fields_of_type(read_text, "workflowId", "workflowName", "parentWorkflowId", "parentWorkflowTaskId",
                     "correlationId",
-<<<<<<< HEAD
-            "reasonForIncompletion", "event", "idempotencyKey", "rateLimitKey", "traceparent",
-=======
-            "reasonForIncompletion", "event", "idempotencyKey", "rateLimitKey", "fairnessKey",
->>>>>>> e21167e8 (Serve the tasks of a queue by fairness keys and weights)
+            "reasonForIncompletion", "event", "idempotencyKey", "rateLimitKey", "fairnessKey", "traceparent",
             "externalInputPayloadStoragePath", "externalOutputPayloadStoragePath"),
     *fields_of_type(IntegerOf(), "workflowVersion", "priority"),
     *fields_of_type(IntegerOf(64), "startTime", "endTime", "lastRetriedTime"),
