@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from conductor_app.core.snapshot import Share
 from conductor_app.processes import sweeps
-from conductor_app.runs.models import Attempt, Run
+from conductor_app.runs.models import Attempt, Run, Task
 from conductor_app.tasks import shares
 from conductor_app.tasks.commands import queues as queue_commands
 from conductor_app.tasks.commands.claims import claim_tasks
@@ -18,6 +18,7 @@ from conductor_app.tasks.queries.queues import queue_detail, queue_position
 from conductor_app.tasks.queries.shares import claim_order
 from tests.builders import definition, policy, step
 from tests.conftest import Clock
+from tests.runs.test_parallel import at_once
 from tests.scenario import RunView, Scenario, register_definitions
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -299,3 +300,62 @@ def test_what_another_claim_has_locked_is_left_out(shop, monkeypatch):
 
     assert shop.polls() == []
     assert FairShare.objects.count() == 2
+
+
+HUNDRED_THOUSAND = 100_000
+
+
+def copy_pending_attempt(attempt: Attempt, count: int) -> None:
+    """Add copies of a pending attempt with their tasks and runs, one millisecond before it, in one statement each."""
+    series = f"WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {count}) SELECT n FROM s"
+    numbers = {
+        "sqlite": f"({series})",
+        "postgresql": f"generate_series(1, {count}) AS s(n)",
+    }[connection.vendor]
+    text = {"sqlite": "n", "postgresql": "n::text"}[connection.vendor]
+    rows = ((Run, attempt.run_id), (Task, attempt.task_id), (Attempt, attempt.pk))
+    for model, id in rows:
+        columns = [field.column for field in model._meta.concrete_fields]
+        copied = {"id", "task_id", "run_id", "attempt_id"}
+        values = [
+            f"'c' || {text} || o.{name}"
+            if name in copied
+            else "o.visible_at - 1"
+            if name == "visible_at"
+            else f'o."{name}"'
+            for name in columns
+        ]
+        names = ", ".join(f'"{name}"' for name in columns)
+        with connection.cursor() as cursor:
+            table = model._meta.db_table
+            cursor.execute(
+                f"INSERT INTO {table} ({names}) SELECT {', '.join(values)} FROM {table} o, {numbers} WHERE o.id = %s",
+                [id],
+            )
+
+
+def test_a_hundred_thousand_tasks_of_one_tenant_do_not_delay_the_first_task_of_another(shop):
+    [order] = shop.orders("a")
+    copy_pending_attempt(order.task("pack"), HUNDRED_THOUSAND)
+    assert Attempt.objects.pending("pack").filter(fairness_key="a").count() == HUNDRED_THOUSAND + 1
+    assert shop.polls(3) == ["a", "a", "a"]
+
+    shop.orders("b")
+
+    assert shop.polls(2) == ["b", "a"]
+    shop.orders("c", 2), shop.orders("b", 2)
+    assert Counter(shop.polls_batch(6)) == {"a": 2, "b": 2, "c": 2}
+
+
+def test_claims_at_the_same_time_take_each_task_once_and_keep_the_shares(shop):
+    shop.orders("a", 30, weight=2), shop.orders("b", 30), shop.orders("c", 30)
+
+    taken = at_once(lambda number: claim_tasks("pack", worker=f"worker {number}", count=2, wait_ms=0), 20)
+
+    ids = [attempt.id for found in taken for attempt in found]
+    assert len(ids) == len(set(ids)) == 40
+    assert Counter(Attempt.objects.filter(pk__in=ids).values_list("fairness_key", flat=True)) == {
+        "a": 20,
+        "b": 10,
+        "c": 10,
+    }

@@ -69,7 +69,9 @@ def workflow_errors(
     _check_references(read, place)
     _check_inline_definitions(read["tasks"], place)
     if not place.validation_errors:
-        _check_expressions(read, set(_document_references(read["tasks"])), place)
+        known = set(_document_references(read["tasks"]))
+        _check_expressions(read, known, place)
+        _check_fairness(read, known, place)
     return place.validation_errors
 
 
@@ -219,6 +221,19 @@ def _check_expressions(workflow: dict[str, Any], known: set[str], place: Documen
                         f"taskReferenceName: {problem[0]} for given task: {step['name']} input value: {key} "
                         f"of input parameter: {problem[1]} {problem[2]}"
                     )
+
+
+def _check_fairness(workflow: dict[str, Any], known: set[str], place: DocumentPosition) -> None:
+    """Check the fairness keys and weights of a workflow, which is given when a run starts, and of its steps."""
+    for document, here, names in (
+        (workflow, place, set[str]()),
+        *((spot.step, place.at(spot.path), known) for spot in walk(workflow["tasks"])),
+    ):
+        if "fairnessWeight" in document and not document.get("fairnessKey"):
+            here.at("fairnessWeight").add_error("fairnessWeight needs a fairnessKey", document["fairnessWeight"])
+        for field in ("fairnessKey", "fairnessWeight"):
+            for root, expression, problem in _problems(str(document.get(field, "")), names):
+                here.at(field).add_error(f"{field}: {root} {expression} {problem}".replace("  ", " "), document[field])
 
 
 def _problems(text: str, known: set[str]) -> list[tuple[str, str, str]]:

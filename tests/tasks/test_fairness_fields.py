@@ -1,0 +1,103 @@
+"""Fairness keys in definitions, start requests and schedules, and on the pages."""
+
+import pytest
+
+from conductor_app.runs.models import Attempt, Run
+from tests.builders import definition, step, step_without_policy
+from tests.page_text import page_text
+from tests.scenario import Scenario
+from tests.step_documents import simple
+
+pytestmark = pytest.mark.django_db(transaction=True)
+KEYS = {"fairnessKey": "${workflow.input.tenant}", "fairnessWeight": 2}
+
+
+def test_a_start_request_may_carry_a_key_and_a_weight(api):
+    api.define(simple("pack"), **KEYS)
+
+    run_id = api.start(input={"tenant": "a"})
+    other = api.start(input={"tenant": "a"}, fairnessKey="gold", fairnessWeight="3.5")
+
+    shares = dict(Attempt.objects.values_list("run_id", "fairness_key"))
+    assert shares == {run_id: "a", other: "gold"}
+    assert [api.workflow(id)["fairnessKey"] for id in (run_id, other)] == ["a", "gold"]
+    assert Run.objects.get(pk=other).fairness == {"key": "gold", "weight": 3.5}
+    assert [task["workflowInstanceId"] for task in api.poll("pack", count=2)] == [run_id, other]
+
+
+def test_a_definition_keeps_its_key_and_its_weight(api):
+    api.define({**simple("pack"), "fairnessKey": "eu", "fairnessWeight": "${workflow.input.weight}"}, **KEYS)
+
+    document = api.get("/metadata/workflow/order").json()
+
+    assert (document["fairnessKey"], document["fairnessWeight"]) == ("${workflow.input.tenant}", 2)
+    assert document["tasks"][0]["fairnessWeight"] == "${workflow.input.weight}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"fairnessWeight": 0}, "fairnessWeight must be a number from 0.001 to 1000"),
+        ({"fairnessWeight": 1001}, "fairnessWeight must be a number from 0.001 to 1000"),
+        ({"fairnessWeight": "many"}, "fairnessWeight must be a number"),
+        ({"fairnessKey": {}}, "fairnessKey must be text"),
+        ({"fairnessKey": "k" * 256}, "fairnessKey must have at most 255 characters"),
+        ({"fairnessKey": "", "fairnessWeight": 2}, "fairnessWeight needs a fairnessKey"),
+    ],
+)
+def test_an_invalid_key_or_weight_is_refused(api, fields, message):
+    api.define(simple("pack"))
+    given = {"fairnessKey": "a"} | fields
+
+    started = api.post("/workflow", {"name": "order", **given})
+    defined = api.post("/metadata/workflow", definition(step("pack"), name="other", **given))
+    nested = api.post("/metadata/workflow", definition(step("pack", **given), name="other"))
+
+    for reply in (started, defined, nested):
+        assert reply.status_code == 400
+        assert message in reply.content.decode()
+
+
+def test_a_key_with_an_invalid_expression_is_refused(api):
+    for fields, inner in (({"fairnessKey": "${workflow.input[}"}, {}), ({}, {"fairnessKey": "${nobody.output.x}"})):
+        reply = api.post("/metadata/workflow", definition(step("pack", **inner), name="other", **fields))
+
+        assert reply.status_code == 400
+        assert "fairnessKey" in reply.content.decode()
+
+
+def test_the_sentence_of_a_waiting_task_names_its_key(operator, clock):
+    scenario = Scenario(clock, step_without_policy("ship"), input={"tenant": "acme"}, **KEYS)
+    scenario.worker("ship").polls()
+    for tenant in ("acme", "acme", "other"):
+        clock.advance(seconds=1)
+        last = scenario.starts("order", {"tenant": tenant})
+    clock.advance(seconds=1)
+    third = scenario.starts("order", {"tenant": "acme"})
+
+    page = page_text(operator.get(f"/admin/why-waiting/{third.task('ship').pk}/"))
+    assert "The task waits behind 2 tasks of the same fairness key acme." in page
+    assert "Position 4" in page
+    page = page_text(operator.get(f"/admin/why-waiting/{last.task('ship').pk}/"))
+    assert "The task is the next one of fairness key other." in page
+    run = page_text(operator.get(f"/admin/conductor/run/{third.id}/change/"))
+    assert "behind 2 tasks of fairness key acme" in run
+
+
+def test_the_page_of_a_queue_lists_its_keys(operator, clock):
+    scenario = Scenario(clock, step_without_policy("ship"), input={"tenant": "acme"}, **KEYS)
+    page = "/admin/queue/?name=ship"
+    for tenant in ("acme", "<b>", "acme"):
+        clock.advance(seconds=1)
+        scenario.starts("order", {"tenant": tenant})
+
+    told = page_text(operator.get(page))
+
+    assert "Fairness keys" in told
+    assert "acme 0 2 3 50 %" in told and "<b> 0 2 1 50 %" in told
+
+
+def test_the_page_of_a_queue_without_keys_does_not_mention_them(operator, clock):
+    Scenario(clock, step_without_policy("ship"))
+
+    assert "Fairness" not in page_text(operator.get("/admin/queue/?name=ship"))
