@@ -56,7 +56,8 @@ class StartRequest:
 
     `request_id`: id of the request; a repeated request returns the run of the first one. `input_path`: path of an input
     that was uploaded before. `starts_at`: time of the first step in milliseconds; the run is created now.
-    `traceparent`: the trace of the caller, valid or None. `fairness`: replaces the key and the weight of the definition.
+    `traceparent`: the trace of the caller, valid or None. `fairness`: the fairness key and its weight in place of the
+    definition's.
     """
 
     name: str
