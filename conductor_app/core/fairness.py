@@ -37,9 +37,20 @@ def _positive_number(weight: Any) -> float:
 
 
 def share_of_start(
-    definition: Definition, input: Any, run_id: str, correlation_id: str, inherited: Share = NO_SHARE
+    definition: Definition,
+    input: Any,
+    run_id: str,
+    correlation_id: str,
+    *,
+    requested: Share = NO_SHARE,
+    inherited: Share = NO_SHARE,
 ) -> Share:
-    """Return the share of a run that starts: the one that its definition gives, or else the inherited one."""
+    """Return the share of a run that starts.
+
+    `requested`: that of the start request. `inherited`: that of the run which starts it.
+    """
+    if requested.key:
+        return requested
     written = definition.document.get("fairnessKey")
     if not written:
         return inherited

@@ -284,9 +284,7 @@ def new_run(request: StartRequest, definition: Definition, now: int, seed: str) 
         debug=_first_breakpoints(request, definition, now),
         starter_id=current_user_id(),
         traceparent=request.traceparent or _own_trace(id),
-        fairness=request.fairness
-        if request.fairness.key
-        else share_of_start(definition, input, id, request.correlation_id),
+        fairness=share_of_start(definition, input, id, request.correlation_id, requested=request.fairness),
     )
     _check_input(run)
     return set_first_timer(run, now)
