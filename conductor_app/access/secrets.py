@@ -27,6 +27,8 @@ MAX_AGE_MS = 2_000
 MAX_CACHED = 1_000
 MIN_VERBATIM_LENGTH = 8
 """The minimum length of a secret that is redacted in reports of workers. Shorter texts may occur by coincidence."""
+SAFE_IN_ADDRESSES = "!#$%&'()*+,/:;=?@[]~"
+"""What `requests` leaves as it is when it quotes an address."""
 MIN_REDACTED_LENGTH = 4
 """The minimum length of a redacted text. Redacting shorter ones would make messages unreadable."""
 
@@ -153,7 +155,8 @@ def _secret_spellings(stored: str) -> Iterator[str]:
     """Yield the texts that reveal a secret: its value and its parts, plain and as URLs and JSON encode them."""
     for text in (stored, *_json_parts(stored)):
         if len(text) >= MIN_REDACTED_LENGTH:
-            yield from {text, quote(text), quote(text, safe=""), quote_plus(text), json.dumps(text)[1:-1]}
+            yield from {text, quote(text), quote(text, safe=""), quote(text, safe=SAFE_IN_ADDRESSES), quote_plus(text)}
+            yield from {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
             yield from _parts_in_addresses(text)
 
 

@@ -22,6 +22,7 @@ from requests.structures import CaseInsensitiveDict
 from urllib3 import exceptions as broken
 
 from ..core.expressions import quote_value
+from ..core.masking import REDACTED
 from ..core.primitives import JsonValue
 from ..core.secret_places import Keys
 from ..core.step_types.worker_tasks import HttpPollStep, HttpStep
@@ -103,10 +104,7 @@ class Reply:
     @property
     def outcome(self) -> WorkResult:
         """Return the result: success for 2xx. The `response` of a failure is text, as Conductor's clients expect it."""
-        status, text = (
-            self.response.status_code,
-            decode_body(self.content, self.response.headers.get("content-type", "")),
-        )
+        status, text = self.response.status_code, self._text()
         if status >= 400:
             status_line = f"{status} {self.response.reason or ''}".strip()[:200] + f" ({self.request})"
             output = {
@@ -118,6 +116,13 @@ class Reply:
         if not 200 <= status < 300:
             return WorkResult("FAILED", output, text[:MAX_EXCERPT_LENGTH] or f"{FAILURE} {status} ({self.request})")
         return WorkResult("IN_PROGRESS" if self.request.is_async else "COMPLETED", output)
+
+    def _text(self) -> str:
+        """Return the body without the credentials of the address, which the client has sent as `Basic` and Base64."""
+        text = decode_body(self.content, self.response.headers.get("content-type", ""))
+        sent = str(self.response.request.headers.get("Authorization") or "")
+        is_from_address = "Authorization" not in self.request.headers
+        return text.replace(sent.removeprefix("Basic "), REDACTED) if sent and is_from_address else text
 
     def _describe_body(self, body: JsonValue) -> dict[str, Any]:
         headers = self.response.raw.headers

@@ -1,6 +1,9 @@
 """Built-in workers' results are stored without the values of the secrets that they received."""
 
+import json
+
 import pytest
+import requests
 
 from conductor_app.access.secrets import redact
 
@@ -19,6 +22,7 @@ SPELLINGS = {
     "twice": ('to p"s3cret to p"s3cret', "*** ***"),
     "in an address": ("GET /to%20p%22s3cret/x", "GET /***/x"),
     "in a form": ("key=to+p%22s3cret", "key=***"),
+    "in an address of requests": ("GET /to%20p%22s3cret?a=b", "GET /***?a=b"),
     "in JSON": ('{"key": "to p\\"s3cret"}', '{"key": "***"}'),
     "cut off at the end": ('it is to p"s3', "it is ***"),
     "a few letters that say nothing": ("it is to", "it is to"),
@@ -28,6 +32,14 @@ SPELLINGS = {
 @pytest.mark.parametrize(("said", "kept"), SPELLINGS.values(), ids=SPELLINGS)
 def test_spellings_of_a_secret_that_are_hidden(said, kept):
     assert redact(said, NAMED) == kept
+
+
+def test_a_secret_of_special_characters_is_hidden_as_requests_and_json_write_it(monkeypatch):
+    secret = 'pa"ss\\wo/rd+x=&y \xe9%z'
+    monkeypatch.setenv("CONDUCTOR_SECRET_ODD", secret)
+    address, body = requests.utils.requote_uri(f"/echo?k={secret}"), json.dumps({"s": secret}, ensure_ascii=False)
+
+    assert redact([address, body, json.dumps(secret)], ("ODD",)) == ["/echo?k=***", '{"s": "***"}', '"***"']
 
 
 def test_a_secret_is_hidden_at_any_position_of_a_value():

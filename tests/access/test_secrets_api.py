@@ -1,11 +1,14 @@
 """Secrets and variables, as clients call them."""
 
+import json
+
 import pytest
 
-from conductor_app.access.models import Secret
+from conductor_app.access.models import AuditEntry, Secret
 from conductor_app.runs.models import Attempt, TaskLog
 from tests.access.users import api_client_of, create_application, grant_access
 from tests.conftest import NOON
+from tests.payloads.test_payloads import upload
 from tests.step_documents import simple
 
 VALUE = "s3cret value"
@@ -157,6 +160,55 @@ def test_a_worker_that_reports_a_secret_by_reference_has_it_replaced(kept):
     kept.post(f"/tasks/{run}/pay/COMPLETED", {"key": VALUE, f"a {VALUE}": 1})
 
     assert Attempt.objects.get().output == {"key": "***", "a ***": 1}
+
+
+def test_a_worker_that_uploads_a_secret_has_it_replaced(kept):
+    kept.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
+    run = kept.start()
+    [task] = kept.poll("pay")
+    path = upload(kept, json.dumps({"key": VALUE, "rest": 1}).encode())
+
+    assert kept.report(task, outputData=None, externalOutputPayloadStoragePath=path).status_code == 200
+
+    [shown] = kept.workflow(run)["tasks"]
+    assert (shown["outputData"], shown.get("externalOutputPayloadStoragePath")) == ({"key": "***", "rest": 1}, None)
+
+
+def test_an_uploaded_output_without_secrets_stays_where_it_is(kept):
+    kept.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
+    run = kept.start()
+    [task] = kept.poll("pay")
+    path = upload(kept, b'{"rest": 1}')
+
+    kept.report(task, outputData=None, externalOutputPayloadStoragePath=path)
+
+    assert kept.workflow(run)["tasks"][0]["externalOutputPayloadStoragePath"] == path
+
+
+METADATA = {"name": "pay", "runtimeMetadata": ["DB"]}
+
+
+@pytest.mark.parametrize(
+    "step",
+    [simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}), simple("pay", taskDefinition=METADATA)],
+    ids=["in an input", "in the metadata of a task definition"],
+)
+def test_the_start_of_an_inline_definition_with_a_secret_is_in_the_audit_log(kept, step):
+    document = {"name": "once", "version": 1, "schemaVersion": 2, "tasks": [step]}
+
+    run = kept.post("/workflow", {"name": "once", "workflowDef": document}).content.decode()
+
+    [entry] = AuditEntry.objects.filter(object_type="run")
+    assert (entry.object_id, entry.action) == (run, "start")
+    assert entry.facts == {"inline definition": True, "secrets": ["DB"]}
+
+
+def test_the_start_of_another_inline_definition_is_not(kept):
+    document = {"name": "once", "version": 1, "schemaVersion": 2, "tasks": [simple("pay")]}
+
+    assert kept.post("/workflow", {"name": "once", "workflowDef": document}).status_code == 200
+
+    assert not AuditEntry.objects.filter(object_type="run").exists()
 
 
 def test_variables_are_stored_listed_and_deleted(api, clock, monkeypatch):

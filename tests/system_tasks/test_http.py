@@ -51,6 +51,15 @@ def test_the_request_may_be_the_input_itself(server):
     assert outcome.output["response"]["body"] == [1]
 
 
+def test_a_reply_that_echoes_the_credentials_of_the_address_has_stars_in_their_place(server):
+    # "Ym9iOnMzY3JldA==" is bob:s3cret, as the HTTP client sends it.
+    server.answers["/a"] = json_answer({"headers": {"Authorization": "Basic Ym9iOnMzY3JldA=="}})
+
+    outcome = perform(f"{server.url.replace('//', '//bob:s3cret@')}/a")
+
+    assert outcome.output["response"]["body"] == {"headers": {"Authorization": "Basic ***"}}
+
+
 BODIES = {
     "an object": (b'{"a": [1, 2.5]}', {"a": [1, 2.5]}),
     "a list with a byte order mark": (b"\xef\xbb\xbf[1]", [1]),

@@ -169,6 +169,20 @@ def _named_secrets(task: Document) -> frozenset[str]:
     return frozenset(SECRET_NAME.findall(written))
 
 
+def secrets_named_in(document: JsonValue) -> list[str]:
+    """Return the secrets that a whole document names, in expressions or in `runtimeMetadata`, in alphabetical order."""
+    names, pending = set(SECRET_NAME.findall(json.dumps(document, default=str))), [document]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            pending += part.values()
+            requested = part.get("runtimeMetadata")
+            names.update(map(str, requested if isinstance(requested, list) else ()))
+        elif isinstance(part, list):
+            pending += part
+    return sorted(names)
+
+
 def layout_steps(
     tasks: Sequence[Document],
     *,

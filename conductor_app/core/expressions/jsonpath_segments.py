@@ -16,7 +16,7 @@ class BadPath(ValueError):
 
 # Without a limit, `..*..*..*` over a deep document would visit an enormous number of values.
 MAX_VISITS = 1_000_000
-MAX_SHARED_VISITS = 5_000_000
+MAX_SHARED_VISITS = 1_500_000
 """The maximum number of values that all paths of one decision visit, which takes a few seconds."""
 
 

@@ -1,7 +1,8 @@
 """Start a run: check the request, resolve its definition, and take the first steps in the creating transaction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ...access import audit
@@ -13,6 +14,7 @@ from ...core.child_runs import set_first_timer
 from ...core.commands.debug import add_breakpoint
 from ...core.decide import Decision, RevisionInfo, no_command
 from ...core.definition import Definition
+from ...core.document.reading import secrets_named_in
 from ...core.effects import Effect
 from ...core.errors import Busy, Conflict, InputInvalid, Invalid, PayloadOverLimit, ValidationError
 from ...core.fairness import share_of_start
@@ -105,12 +107,23 @@ def start_run(request: StartRequest, by: str, within_transaction: Callable[[str]
     if (earlier := _earlier(request, definition.name)) is not None:
         return earlier
     quota_checks.require_start()
+    if request.document is not None and (names := secrets_named_in(request.document)):
+        within_transaction = partial(_record_inline_start, by, names, within_transaction)
     run = new_run(request, definition, now, randomness.random_hex())
     # An input that a template was merged into is no longer the one that the client uploaded.
     is_as_given = request.input_path and run.input == request.input
     data = LoadedData({(run.id, "input"): request.input_path} if is_as_given else None)
     with log_context("start", run_id=run.id):
         return _start_or_find_earlier(StartLoop(run, request, by, within_transaction, data))
+
+
+def _record_inline_start(
+    by: str, secrets: Sequence[str], within_transaction: Callable[[str], None] | None, run_id: str
+) -> None:
+    """Record the start of a definition that was not saved: it sends secrets somewhere, as a saved one could."""
+    audit.record("run", run_id, "start", by, facts={"inline definition": True, "secrets": secrets})
+    if within_transaction is not None:
+        within_transaction(run_id)
 
 
 def _start_or_find_earlier(loop: "StartLoop") -> str:

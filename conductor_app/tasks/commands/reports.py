@@ -67,7 +67,7 @@ def report_task(run_id: str, attempt_id: str, report: Report, by: str, options: 
             report = enforce_output_limit(report)
         change = RunCommand(
             run_id,
-            redacted_report(attempt_id, report, is_output_uploaded=bool(output_path)),
+            redacted_report(attempt_id, report, named),
             by,
             attempts=[attempt_id],
             payload_paths=named,
@@ -101,17 +101,19 @@ def require_permission(attempt_id: str, guard: Guard, run: Run) -> None:
     guard(task_target(attempt.queue, attempt.domain, name, run.id, run.definition.name))
 
 
-def redacted_report(attempt_id: str, report: Report, *, is_output_uploaded: bool = False) -> Command:
+def redacted_report(attempt_id: str, report: Report, uploads: dict[tuple[str, str], str] | None = None) -> Command:
     """Return the command that applies a report with the secrets that the reporter may know redacted.
 
-    `is_output_uploaded`: the output is stored as it was uploaded, without redaction.
+    `uploads`: the paths of uploaded payloads. An output with a secret is stored redacted in place of the uploaded one.
     """
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
         values, redacted = secrets_of_task(run, attempt_id), report
         if values is not None:
             secrets = ctx.require(values).values()
-            output = report.output if is_output_uploaded else redact_verbatim(report.output, secrets)
+            output = redact_verbatim(report.output, secrets)
+            if uploads and output != report.output:
+                uploads.clear()
             redacted = replace(report, output=output, reason=redact_verbatim(report.reason, secrets))
         return decide.apply_report(attempt_id, redacted)(run, ctx, now)
 
