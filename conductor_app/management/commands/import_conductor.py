@@ -3,7 +3,6 @@
 import logging
 import os
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from contextlib import closing
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -12,7 +11,7 @@ from conductor_app.definitions.sources.kinds import PlanContext
 from conductor_app.tools.importers.command import EXIT_STATUS, ImportCommand, acting_as_user, author, variable
 from conductor_app.tools.importers.conductor import ConductorImport, source_lines
 from conductor_app.tools.importers.plan import KINDS, ImportPlan, OnConflict
-from conductor_app.tools.importers.source import TOKEN_HEADER, HttpSource, SourceError, SourceOptions, Spool
+from conductor_app.tools.importers.source import TOKEN_HEADER, HttpSource, SourceError, SourceOptions
 
 TOKEN, KEY, SECRET = "IMPORT_TOKEN", "IMPORT_AUTH_KEY", "IMPORT_AUTH_SECRET"
 
@@ -60,16 +59,15 @@ class Command(ImportCommand):
         try:
             source = HttpSource(source_options(options))
             self._warn(source, options)
-            with closing(Spool()) as spool:
-                context = PlanContext(author(), f"Imported from {source.url}", activates=options["activate"])
-                plan = ImportPlan(context, OnConflict(options["on_conflict"]), spool)
-                import_ = ConductorImport(source, plan, options["only"])
-                import_.read(self._say if options["verbosity"] else lambda text: None)
-                self.show_plan(plan, options)
-                if not options["as_json"]:
-                    for line in source_lines(import_.report):
-                        self.stdout.write(line)
-                self.finish(plan, KINDS, import_.report, options)
+            context = PlanContext(author(), f"Imported from {source.url}", activates=options["activate"])
+            plan = ImportPlan(context, OnConflict(options["on_conflict"]))
+            import_ = ConductorImport(source, plan, options["only"])
+            import_.read(self._say if options["verbosity"] else lambda text: None)
+            self.show_plan(plan, options)
+            if not options["as_json"]:
+                for line in source_lines(import_.report):
+                    self.stdout.write(line)
+            self.finish(plan, KINDS, import_.report, options)
         except SourceError as error:
             raise CommandError(str(error)) from None
 

@@ -1,9 +1,8 @@
-"""The import from a Conductor server: read its lists into a spool, plan them, and report what cannot be read.
+"""The import from a Conductor server: read its lists, plan them, and report what cannot be read.
 
 The report also has the workflows that still run on the source.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -12,7 +11,6 @@ from typing import Any
 from urllib.parse import quote
 
 from ...access.commands.secrets import list_variables, secret_names
-from ...core.errors import Invalid
 from ...definitions.models import WorkflowDefinition
 from ...definitions.sources.kinds import (
     DefinitionKind,
@@ -144,7 +142,7 @@ class ConductorImport:
     def __init__(self, source: HttpSource, plan: ImportPlan, only: Iterable[str] = ()) -> None:
         self.source, self.plan, self.report = source, plan, SourceReport()
         self._only = frozenset(only)
-        self._positions: dict[str, list[int]] = {}
+        self._documents: dict[str, list[Any]] = {}
         self._uses: dict[str, dict[str, list[str]]] = {"secrets": {}, "variables": {}, "workflows": {}}
         self._names: dict[str, set[str]] = {"workflow": set(), "task": set()}
 
@@ -157,13 +155,13 @@ class ConductorImport:
         for kind in sorted(KINDS, key=lambda kind: kind.plural not in REQUIRED):
             if kind.plural in LISTS and self._is_wanted(kind):
                 progress(f"Reading {kind.plural} …")
-                self._positions[kind.plural] = self._read_list(kind.plural)
+                self._documents[kind.plural] = self._read_list(kind.plural)
         self._read_missing_versions()
         self._remember_templates()
         for kind in KINDS:
             progress(f"Comparing {kind.plural} …")
-            for position in self._positions.get(kind.plural, ()):
-                self.plan.add(kind, position, self._examine)
+            for document in self._documents.get(kind.plural, ()):
+                self.plan.add(kind, document, self._examine)
         if not self._only or "tags" in self._only:
             progress("Reading tags …")
             self._plan_tags()
@@ -174,11 +172,11 @@ class ConductorImport:
         # The input templates of task definitions are needed to check workflows.
         return not self._only or kind.plural in self._only or (kind.plural == "tasks" and "workflows" in self._only)
 
-    def _read_list(self, name: str) -> list[int]:
-        """Store the documents of a list, and return their positions. A list that breaks off is read again once."""
+    def _read_list(self, name: str) -> list[Any]:
+        """Return the documents of a list. A list that breaks off is read again once."""
         for is_last in (False, True):
             try:
-                return [self.plan.spool.append(each) for each in self.source.stream(LISTS[name])]
+                return self.source.list(LISTS[name])
             except (NotOffered, AccessDenied) as error:
                 if name in REQUIRED and isinstance(error, AccessDenied):
                     raise
@@ -198,14 +196,13 @@ class ConductorImport:
 
     def _read_missing_versions(self) -> None:
         """Read the versions of workflows that the list leaves out: some servers list the newest ones only."""
-        if "workflows" not in self._positions:
+        if "workflows" not in self._documents:
             return
         try:
             index = self.source.get("/metadata/workflow/names-and-versions")
         except SourceError:
             return
-        documents = (self._read_spooled(position) for position in self._positions["workflows"])
-        listed = {(each.get("name"), each.get("version") or 1) for each in documents}
+        listed = {(each.get("name"), each.get("version") or 1) for each in self._objects("workflows")}
         for name, versions in sorted(index.items()) if isinstance(index, dict) else ():
             for each in versions if isinstance(versions, list) else ():
                 version = each.get("version") if isinstance(each, dict) else None
@@ -218,24 +215,19 @@ class ConductorImport:
         except SourceError as error:
             self.report.not_read[f"workflow definition {name}, version {version}"] = str(error)
             return
-        self._positions["workflows"].append(self.plan.spool.append(json.dumps(document).encode()))
+        self._documents["workflows"].append(document)
 
-    def _read_spooled(self, position: int) -> dict[str, Any]:
-        """Return a document, or an empty one if it is invalid."""
-        try:
-            return self.plan.spool.read(position)
-        except Invalid:
-            return {}
+    def _objects(self, name: str) -> Iterator[dict[str, Any]]:
+        return (each for each in self._documents.get(name, ()) if isinstance(each, dict))
 
     def _remember_templates(self) -> None:
         """Collect the input templates of the source's task definitions, against which workflows are checked."""
-        for position in self._positions.get("tasks", ()):
-            document = self._read_spooled(position)
+        for document in self._objects("tasks"):
             name, template = document.get("name"), document.get("inputTemplate")
             if isinstance(name, str) and isinstance(template, dict) and template:
                 self.plan.context.input_templates[name] = template
         if self._only and "tasks" not in self._only:
-            self._positions.pop("tasks", None)
+            self._documents.pop("tasks", None)
 
     def _examine(self, kind: DefinitionKind, wanted: PlannedObject) -> Sequence[CompatibilityFinding]:
         document = wanted.document
@@ -281,8 +273,7 @@ class ConductorImport:
                     self.report.not_read[f"tags of {of} {name}"] = str(error)
                     continue
                 if found:
-                    text = json.dumps({"of": of, "name": name, "tags": found}).encode()
-                    self.plan.add(tag_kind, self.plan.spool.append(text))
+                    self.plan.add(tag_kind, {"of": of, "name": name, "tags": found})
 
     def _read_rest(self) -> None:
         secrets = self._read_names("secrets", "/secrets")
@@ -294,7 +285,7 @@ class ConductorImport:
         self.report.missing_workflows = self._missing("workflows", [], {*here, *self._names["workflow"]})
         for name, path in ACCESS_LISTS.items():
             try:
-                self.report.access[name] = sum(1 for _ in self.source.stream(path))
+                self.report.access[name] = len(self.source.list(path))
             except NotOffered:
                 continue
             except SourceError as error:

@@ -14,6 +14,7 @@ from ...access.commands import secrets
 from ...access.permissions import EVENT_HANDLER, TASK_DEF, WORKFLOW_DEF
 from ...core.document.fields import DocumentPosition
 from ...core.errors import Invalid, RequestRefused, ValidationFailed
+from ...core.primitives import JsonValue
 from ...db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ...definitions import tags
 from ...definitions.sources.kinds import (
@@ -30,8 +31,8 @@ from ...definitions.sources.kinds import (
     require_none,
 )
 from ...schedules.serializers import parse_schedule
+from ...utils.json_values import MAX_DEPTH, is_deeper
 from ...web.api.documents import parse_tags
-from .source import Spool
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Outcome(StrEnum):
 class PlannedItem:
     """One definition. `changes`: what would change here. `reason`: why it is invalid, or could not be saved.
 
-    `position`: of its document in the spool. `planned`: the outcome that the plan announces.
+    `planned`: the outcome that the plan announces. `wanted`: None if it is invalid.
     """
 
     kind: str
@@ -91,7 +92,7 @@ class PlannedItem:
     version: int | None
     verdict: Verdict
     planned: Outcome
-    position: int
+    wanted: PlannedObject | None = None
     changes: tuple[str, ...] = ()
     reason: str = ""
     findings: tuple[CompatibilityFinding, ...] = ()
@@ -181,44 +182,45 @@ PLANNED_OUTCOMES = {
 
 @dataclass
 class ImportPlan:
-    """The objects of a source and what becomes of each. Their documents are in the spool."""
+    """The objects of a source and what becomes of each."""
 
     context: PlanContext
     on_conflict: OnConflict
-    spool: Spool
     items: list[PlannedItem] = field(default_factory=list)
     _seen: set[tuple[str, str, int | None]] = field(default_factory=set)
 
-    def add(self, kind: DefinitionKind, position: int, examine: Examine = lambda kind, wanted: ()) -> None:
-        """Compare the object at a position of the spool with what is here, and add it to the plan."""
-        given: Document = {}
+    def add(self, kind: DefinitionKind, given: JsonValue, examine: Examine = lambda kind, wanted: ()) -> None:
+        """Compare an object with what is here, and add it to the plan."""
         try:
-            given = self.spool.read(position)
+            if not isinstance(given, dict):
+                raise Invalid(f"The document must be an object (got {given!r:.40}).")
+            if is_deeper(given, MAX_DEPTH):
+                raise Invalid(f"The document is nested more than {MAX_DEPTH} levels deep.")
             wanted = kind.parse(given, self.context)
             if (key := (kind.label, wanted.name, wanted.version)) in self._seen:
                 raise ValidationFailed([])
             self._seen.add(key)
-            item = self._compare(kind, wanted, position)
+            item = self._compare(kind, wanted)
             item.findings = tuple(examine(kind, wanted))
         except RequestRefused as refused:
-            item = _invalid_item(kind, given, position, describe_refusal(refused) or "The source lists it twice.")
+            item = _invalid_item(kind, given, describe_refusal(refused) or "The source lists it twice.")
         except (RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
             # A document that no check has foreseen must not end the import of the others.
-            item = _invalid_item(kind, given, position, f"The document cannot be read: {error!r:.200}")
+            item = _invalid_item(kind, given, f"The document cannot be read: {error!r:.200}")
         self.items.append(item)
 
-    def _compare(self, kind: DefinitionKind, wanted: PlannedObject, position: int) -> PlannedItem:
+    def _compare(self, kind: DefinitionKind, wanted: PlannedObject) -> PlannedItem:
         current = kind.current(wanted)
         if current is None:
-            return _item(kind, wanted, Verdict.NEW, Outcome.CREATED, position)
+            return _item(kind, wanted, Verdict.NEW, Outcome.CREATED)
         here, there = kind.comparable(current), kind.comparable(wanted.document)
         changes = [] if here == there else kind.changes(here, there)
         if not changes or (self.on_conflict is OnConflict.NEW_VERSION and _has_version_like(kind, wanted, there)):
-            return _item(kind, wanted, Verdict.UNCHANGED, Outcome.UNCHANGED, position)
+            return _item(kind, wanted, Verdict.UNCHANGED, Outcome.UNCHANGED)
         planned = PLANNED_OUTCOMES[self.on_conflict]
         if planned is Outcome.NEW_VERSION and not kind.has_versions:
             planned = Outcome.SKIPPED
-        item = _item(kind, wanted, Verdict.DIFFERENT, planned, position)
+        item = _item(kind, wanted, Verdict.DIFFERENT, planned)
         item.changes = tuple(changes[:MAX_CHANGES])
         return item
 
@@ -236,13 +238,12 @@ class ImportPlan:
         by_label = {kind.label: kind for kind in kinds}
         for item in self.items:
             item.outcome = item.planned
-            if item.changes_something:
-                self._save(by_label[item.kind], item)
+            if item.wanted is not None and item.changes_something:
+                self._save(by_label[item.kind], item, item.wanted)
             yield item
 
-    def _save(self, kind: DefinitionKind, item: PlannedItem) -> None:
+    def _save(self, kind: DefinitionKind, item: PlannedItem, wanted: PlannedObject) -> None:
         try:
-            wanted = kind.parse(self.spool.read(item.position), self.context)
             replaces, new_version = item.planned is Outcome.REPLACED, item.planned is Outcome.NEW_VERSION
             kind.save(wanted, self.context, replaces=replaces, new_version=new_version)
         except Exception as refused:
@@ -274,14 +275,13 @@ def _without_version(document: Document) -> Document:
     return {name: value for name, value in document.items() if name != "version"}
 
 
-def _item(
-    kind: DefinitionKind, wanted: PlannedObject, verdict: Verdict, planned: Outcome, position: int
-) -> PlannedItem:
-    return PlannedItem(kind.label, wanted.name, wanted.version, verdict, planned, position)
+def _item(kind: DefinitionKind, wanted: PlannedObject, verdict: Verdict, planned: Outcome) -> PlannedItem:
+    return PlannedItem(kind.label, wanted.name, wanted.version, verdict, planned, wanted)
 
 
-def _invalid_item(kind: DefinitionKind, given: Document, position: int, reason: str) -> PlannedItem:
-    name, version = given.get(kind.name_field), given.get("version") if kind.has_versions else None
+def _invalid_item(kind: DefinitionKind, given: JsonValue, reason: str) -> PlannedItem:
+    document = given if isinstance(given, dict) else {}
+    name, version = document.get(kind.name_field), document.get("version") if kind.has_versions else None
     shown = name if isinstance(name, str) and name else "without a name"
     number = version if isinstance(version, int) else None
-    return PlannedItem(kind.label, shown[:255], number, Verdict.INVALID, Outcome.SKIPPED, position, reason=reason)
+    return PlannedItem(kind.label, shown[:255], number, Verdict.INVALID, Outcome.SKIPPED, reason=reason)

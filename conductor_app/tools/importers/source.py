@@ -1,21 +1,15 @@
-"""Requests to the server that is imported from, and the temporary file for its documents.
+"""Requests to the server that is imported from.
 
-What is saved is what the plan has shown. A JSON array is split into the texts of its items while it is received, so
-that a long list needs no memory. The operator names the address, so private networks are allowed. Redirects are not
-followed: they could lead the credentials, or the server that executes this command, to another host.
+The operator names the address, so private networks are allowed. Redirects are not followed: they could lead the
+credentials, or the server that executes this command, to another host.
 """
 
 import json
-import time
-from codecs import getincrementaldecoder
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
-from itertools import chain
-from json import JSONDecodeError, JSONDecoder
-from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
@@ -25,119 +19,12 @@ from requests.auth import AuthBase
 from urllib3.exceptions import InsecureRequestWarning
 from urllib3.util import Retry
 
-from ...core.errors import Invalid
 from ...core.primitives import JsonValue
-from ...utils.json_values import MAX_DEPTH, is_too_deep, loads_repaired
-
-
-class Spool:
-    """JSON texts by their position in a file that only this process can open."""
-
-    def __init__(self) -> None:
-        self._file: IO[bytes] = TemporaryFile(prefix="conductor-import-")  # noqa: SIM115
-
-    def append(self, text: bytes) -> int:
-        """Store a text, and return its position."""
-        position = self._file.seek(0, 2)
-        self._file.write(len(text).to_bytes(8, "big"))
-        self._file.write(text)
-        return position
-
-    def read(self, position: int) -> dict:
-        """Return the document at a position.
-
-        Raises:
-            Invalid: when it is malformed, is not an object, or is nested too deeply.
-        """
-        self._file.seek(position)
-        text = self._file.read(int.from_bytes(self._file.read(8), "big"))
-        try:
-            document = loads_repaired(text)
-        except (ValueError, RecursionError) as error:
-            raise Invalid(f"The document is not valid JSON: {str(error)[:200]}") from None
-        if not isinstance(document, dict):
-            raise Invalid(f"The document must be an object (got {text[:40].decode(errors='replace')}).")
-        if is_too_deep(document, text, MAX_DEPTH):
-            raise Invalid(f"The document is nested more than {MAX_DEPTH} levels deep.")
-        return document
-
-    def close(self) -> None:
-        """Delete the file."""
-        self._file.close()
-
-
-SPACE = " \t\r\n"
-BYTE_ORDER_MARK = "\ufeff"
-_decoder = JSONDecoder()
-
-
-class ArrayMalformed(Exception):
-    """The text is not a JSON array. The message says what it is instead."""
-
-
-def split_array(chunks: Iterable[bytes], max_item_length: int) -> Iterator[bytes]:
-    """Yield the texts of the items. What follows the array is ignored.
-
-    Raises:
-        ArrayMalformed: when the text is not a complete JSON array, or an item is longer than the limit.
-    """
-    decode = getincrementaldecoder("utf-8")(errors="replace").decode
-    text, needed, count, has_begun = "", 0, 0, False
-    for chunk in chain(chunks, (None,)):
-        text += decode(chunk or b"")
-        # An item that is still incomplete is tried again when twice as much is received: otherwise the time would grow
-        # with the square of its length.
-        if len(text) < needed and chunk is not None:
-            continue
-        if not has_begun:
-            text = text.lstrip(SPACE + BYTE_ORDER_MARK)
-            if not text:
-                continue
-            if text[0] != "[":
-                raise ArrayMalformed(f"a text that begins with {text[:40]!r}")
-            text, has_begun = text[1:], True
-        place = 0
-        while (start := _skip_space(text, place)) < len(text):
-            if text[start] == "]":
-                return
-            if count and text[start] != ",":
-                raise ArrayMalformed(f"a malformed list: ',' is missing after item {count}")
-            start = _skip_space(text, start + 1) if count else start
-            end = _end_of_item(text, start)
-            # A number could continue in the next chunk.
-            if end is None or end == len(text):
-                break
-            yield text[start:end].encode("utf-8", "surrogatepass")
-            count, place = count + 1, end
-        text = text[place:]
-        needed = 2 * len(text)
-        if len(text) > max_item_length:
-            raise ArrayMalformed(f"a list with an item of more than {max_item_length >> 20} MiB")
-    raise ArrayMalformed(f"a list that breaks off, or is malformed, after item {count}" if has_begun else "nothing")
-
-
-def _skip_space(text: str, place: int) -> int:
-    while place < len(text) and text[place] in SPACE:
-        place += 1
-    return place
-
-
-def _end_of_item(text: str, start: int) -> int | None:
-    """Return where an item ends, or None if it is not complete."""
-    try:
-        return _decoder.raw_decode(text, start)[1]
-    except JSONDecodeError:
-        return None
-    except RecursionError:
-        raise ArrayMalformed("a list with an item that is nested too deeply") from None
-
+from ...utils.json_values import loads_repaired
 
 CONNECT_SECONDS = 10
 MAX_RETRY_AFTER_SECONDS = 30
-MAX_REPLY_BYTES = 64 << 20
-"""The largest reply that is not a list, and the largest item of a list."""
-MAX_LIST_BYTES = 4 << 30
-MAX_LIST_SECONDS = 3_600
+MAX_REPLY_BYTES = 1 << 30
 CHUNK_BYTES = 1 << 16
 RETRIED_STATUS = (429, 502, 503, 504)
 NOT_OFFERED = (404, 405, 501)
@@ -222,29 +109,28 @@ class HttpSource:
         with self._send("POST", path, {}, body) as response:
             return _parse(path, _read_all(response, path))
 
-    def stream(self, path: str, **query: str | int) -> Iterator[bytes]:
-        """Yield the items of a list as JSON texts, without holding the list in memory.
+    def list(self, path: str) -> list[Any]:
+        """Return the items of a list.
 
         Raises:
             NotOffered: when the server does not have the operation.
             AccessDenied: when the server refuses the caller.
             SourceError: when the server cannot be reached, or the reply is not a list.
         """
-        with self._send("GET", path, query) as response:
-            if "html" in response.headers.get("Content-Type", ""):
-                raise SourceError(self._not_conductor(path, "a web page"))
-            try:
-                yield from split_array(_limit_chunks(response, path), MAX_REPLY_BYTES)
-            except ArrayMalformed as error:
-                raise SourceError(self._not_conductor(path, str(error))) from None
-            except requests.RequestException as error:
-                raise ConnectionBroke(
-                    f"The connection to {self.url} broke while {path} was read: {_say(error)}."
-                ) from None
-
-    def _not_conductor(self, path: str, got: str) -> str:
+        with self._send("GET", path, {}) as response:
+            body = _read_all(response, path)
+            is_page = "html" in response.headers.get("Content-Type", "")
+        try:
+            items = None if is_page else loads_repaired(body)
+        except (ValueError, RecursionError):
+            items = None
+        if isinstance(items, list):
+            return items
+        sent = "a web page" if is_page else f"a text that begins with {body[:40].decode(errors='replace')!r}"
         hint = "" if self.url.endswith("/api") else f" Did you mean --from {self.url}/api?"
-        return f"{self.url}{path} does not answer as Conductor does: it sent {got} instead of a list in JSON.{hint}"
+        raise SourceError(
+            f"{self.url}{path} does not answer as Conductor does: it sent {sent} instead of a list in JSON.{hint}"
+        )
 
     def _send(self, method: str, path: str, query: Mapping[str, Any], body: JsonValue = None) -> requests.Response:
         if self.options.key and not self._auth.token:
@@ -357,21 +243,10 @@ def _new_session(options: SourceOptions) -> requests.Session:
     return session
 
 
-def _limit_chunks(response: requests.Response, path: str) -> Iterator[bytes]:
-    received, ends_at = 0, time.monotonic() + MAX_LIST_SECONDS
-    for chunk in response.iter_content(CHUNK_BYTES):
-        received += len(chunk)
-        if received > MAX_LIST_BYTES:
-            raise SourceError(f"The reply of {path} is larger than {MAX_LIST_BYTES >> 30} GiB.")
-        if time.monotonic() > ends_at:
-            raise SourceError(f"The reply of {path} takes longer than {MAX_LIST_SECONDS // 60} minutes.")
-        yield chunk
-
-
 def _read_all(response: requests.Response, path: str) -> bytes:
     received = bytearray()
     try:
-        for chunk in _limit_chunks(response, path):
+        for chunk in response.iter_content(CHUNK_BYTES):
             received += chunk
             if len(received) > MAX_REPLY_BYTES:
                 raise SourceError(f"The reply of {path} is larger than {MAX_REPLY_BYTES >> 20} MiB.")
