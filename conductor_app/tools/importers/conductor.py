@@ -410,7 +410,7 @@ def summary_line(items: Iterable[PlannedItem], *, is_done: bool) -> str:
     return f"{'Result' if is_done else 'Plan'}: {', '.join(words) or 'nothing to import'}."
 
 
-def report_document(source: str, items: Sequence[PlannedItem], report: SourceReport | None) -> dict[str, Any]:
+def report_document(source: str, items: Sequence[PlannedItem], report: SourceReport) -> dict[str, Any]:
     """Return the report as a JSON document."""
     counts = Counter(str(each.outcome or each.planned) for each in items)
     document: dict[str, Any] = {
@@ -418,7 +418,7 @@ def report_document(source: str, items: Sequence[PlannedItem], report: SourceRep
         "counts": dict(sorted(counts.items())),
         "items": [_item_document(each) for each in items],
     }
-    return document | ({} if report is None else asdict(report))
+    return document | asdict(report)
 
 
 def _item_document(item: PlannedItem) -> dict[str, Any]:

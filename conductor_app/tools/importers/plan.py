@@ -233,9 +233,9 @@ class ImportPlan:
     def changes_something(self) -> bool:
         return any(each.changes_something for each in self.items)
 
-    def execute(self, kinds: Sequence[DefinitionKind]) -> Iterator[PlannedItem]:
+    def execute(self) -> Iterator[PlannedItem]:
         """Save the objects one after another, and yield each with its outcome."""
-        by_label = {kind.label: kind for kind in kinds}
+        by_label = {kind.label: kind for kind in KINDS}
         for item in self.items:
             item.outcome = item.planned
             if item.wanted is not None and item.changes_something:
