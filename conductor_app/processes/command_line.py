@@ -46,14 +46,11 @@ SUBCOMMANDS = {
         ("django", "show_versions"), "print the versions of the server, Python, Django and the database"
     ),
 }
-COMPLETION_VARIABLE = "_CONDUCTOR_APP_COMPLETE"
-"""The variable with which a shell asks for completions, as click names it."""
 REMOTE_SUMMARIES = {
     "plan": "show what applying a folder of definitions would change",
     "apply": "create and change the definitions of a folder on the server",
     "drift": "show what was edited on the server since a folder was applied",
     "export": "write edits on the server back into a folder",
-    "completion": "print a script that completes subcommands in bash, zsh or fish",
 }
 """Commands against any server, with the address in CONDUCTOR_SERVER_URL or the option --url."""
 FURTHER_COMMANDS = {
@@ -68,9 +65,6 @@ FURTHER_COMMANDS = {
 
 def main() -> None:
     """Execute a subcommand of `conductor-app`."""
-    if COMPLETION_VARIABLE in os.environ:
-        execute_remote("", ())
-        return
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", PROFILES[any(map(is_set, ("DATABASE_URL", "DATABASE_URL_FILE")))])
     name, arguments = (sys.argv[1:2] or ["help"])[0], sys.argv[2:]
     if name in ("help", "-h", "--help"):
@@ -121,13 +115,10 @@ def wrong_configuration_reported() -> Iterator[None]:
 
 
 def execute_remote(name: str, arguments: Sequence[str]) -> None:
-    """Execute a command against a server, or print the completions that a shell asks for if the name is empty."""
+    """Execute a command against a server."""
     from conductor_app.tools.remote import folders
 
-    if name:
-        folders.execute(name, arguments)
-    else:
-        folders.print_completions([*SUBCOMMANDS, *FURTHER_COMMANDS])
+    folders.execute(name, arguments)
 
 
 def describe_subcommands() -> str:

@@ -93,14 +93,3 @@ def test_check_exits_with_1_if_a_setting_is_refused(tmp_path):
 
     assert check.returncode == 1
     assert "PROBLEM  CONDUCTOR_LEAZE is not a setting of this server.\n" in check.stdout
-
-
-def test_a_shell_completes_subcommands_and_options(tmp_path):
-    def complete(words: str) -> list[str]:
-        count = len(words.split()) - (not words.endswith(" "))
-        variables = {"_CONDUCTOR_APP_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(count)}
-        return [line.split(",")[1] for line in execute(tmp_path, **variables).stdout.splitlines()]
-
-    assert complete("conductor-app ser") == ["serve", "serve_groups"]
-    assert complete("conductor-app plan --pr") == ["--prune"]
-    assert complete("conductor-app plan --output js") == ["json"]

@@ -12,7 +12,7 @@ from conductor_app.core.document.json_positions import KIND_NAMES, recognize_kin
 from conductor_app.core.validation.checks import read_alert, read_queue_limit, read_role
 from conductor_app.tools.importers.folders import FIELDS
 from conductor_app.tools.remote.files import read_documents
-from conductor_app.tools.remote.folders import FOLDER_COMMANDS
+from conductor_app.tools.remote.folders import REMOTE_COMMANDS
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "keep-definitions-in-git.md").read_text()
 SAMPLES = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
@@ -49,7 +49,7 @@ def test_the_samples_of_queue_limits_alerts_and_roles_are_valid():
 @pytest.mark.parametrize("line", LINES)
 def test_each_command_has_its_options(line):
     name, *arguments = shlex.split(line.split("||")[0].split("#")[0])[1:]
-    known = {option for each in FOLDER_COMMANDS[name].params if isinstance(each, click.Option) for option in each.opts}
+    known = {option for each in REMOTE_COMMANDS[name].params if isinstance(each, click.Option) for option in each.opts}
 
     assert {each for each in arguments if each.startswith("-")} <= known
 

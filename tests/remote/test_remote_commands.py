@@ -1,4 +1,4 @@
-"""What all commands against a server share: its address, keys and tokens, errors, and completion in a shell."""
+"""What all commands against a server share: its address, keys and tokens, and errors."""
 
 from collections.abc import Iterator
 
@@ -50,8 +50,3 @@ def test_a_key_is_exchanged_for_a_token(server, settings, monkeypatch):
 
     assert "CONDUCTOR_AUTH_KEY" in refused
     execute("drift")
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_is_printed_for_each_shell(shell):
-    assert "_CONDUCTOR_APP_COMPLETE" in execute("completion", shell).output

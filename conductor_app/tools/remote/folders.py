@@ -1,7 +1,4 @@
-"""`conductor-app plan`, `apply`, `drift` and `export`: definitions in a folder, such as a Git repository.
-
-Also the click program of these commands, and the completion of all subcommands in a shell.
-"""
+"""`conductor-app plan`, `apply`, `drift` and `export`: definitions in a folder, such as a Git repository."""
 
 import json
 import os
@@ -12,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import get_completion_class
 
 from ...core.document.json_positions import recognize_kind
 from .client import ApiClient, ServerError, clean_text, format_time, print_json, server_options
@@ -316,42 +312,9 @@ def _write(path: Path, documents: Sequence[FolderDocument], replaced: dict[int, 
         raise click.ClickException(f"{path} cannot be written: {error.strerror}.") from None
 
 
-PROGRAM = "conductor-app"
-COMPLETION_VARIABLE = "_CONDUCTOR_APP_COMPLETE"
-"""The variable with which a shell asks for completions, as click names it."""
-SHELLS = ("bash", "zsh", "fish")
-
-
-@click.command()
-@click.argument("shell", type=click.Choice(SHELLS))
-def completion(shell: str) -> None:
-    """Print a script that completes subcommands and options.
-
-    \b
-    bash:  source <(conductor-app completion bash)
-    zsh:   source <(conductor-app completion zsh)
-    fish:  conductor-app completion fish | source
-    """  # noqa: D301
-    found = get_completion_class(shell)
-    assert found is not None
-    click.echo(found(build_program(()), {}, PROGRAM, COMPLETION_VARIABLE).source())
-
-
-FOLDER_COMMANDS: dict[str, click.Command] = {"plan": plan, "apply": apply, "drift": drift, "export": export}
-REMOTE_COMMANDS: dict[str, click.Command] = {**FOLDER_COMMANDS, "completion": completion}
-
-
-def build_program(other_names: Iterable[str]) -> click.Group:
-    """Return a program with all commands. `other_names`: subcommands that are only completed, not executed."""
-    others: dict[str, click.Command] = {name: click.Command(name) for name in other_names}
-    return click.Group(PROGRAM, commands={**others, **REMOTE_COMMANDS})
+REMOTE_COMMANDS: dict[str, click.Command] = {"plan": plan, "apply": apply, "drift": drift, "export": export}
 
 
 def execute(name: str, arguments: Sequence[str]) -> None:
     """Execute a remote command, and exit with its status."""
-    REMOTE_COMMANDS[name].main(list(arguments), prog_name=f"{PROGRAM} {name}")
-
-
-def print_completions(other_names: Iterable[str]) -> None:
-    """Print the completions that a shell asks for, and exit."""
-    build_program(other_names).main([], prog_name=PROGRAM, complete_var=COMPLETION_VARIABLE)
+    REMOTE_COMMANDS[name].main(list(arguments), prog_name=f"conductor-app {name}")
