@@ -11,7 +11,7 @@ from conductor.client.context.task_context import TaskInProgress, get_task_conte
 from conductor.client.worker.exception import NonRetryableException
 from conductor.client.worker.worker_task import worker_task
 
-REFUSED_CARD = "4000 0000 0000 0002"
+REFUSED_CARD = "token-of-0002"
 SHELF_SECONDS, PAYMENT_SECONDS, ROAD_SECONDS = 0.4, 0.3, 0.3
 
 
@@ -40,7 +40,7 @@ def pack_parcel(items: dict) -> dict | TaskInProgress:
 
 @worker_task(task_definition_name="charge_card")
 def charge_card(order_id: str, card: str, amount: float) -> dict:
-    """Charge the card.
+    """Charge the card that a token stands for.
 
     Raises:
         NonRetryableException: when the bank refuses the card. A retry would not help.

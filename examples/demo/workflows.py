@@ -222,7 +222,7 @@ def with_inputs(task: TaskT, **inputs: Any) -> TaskT:
     return task
 
 
-GOOD_CARD = "4000 0566 5566 5556"
+GOOD_CARD = "token-of-5556"
 APPROVAL_LIMIT = 1000
 TENT = {"sku": "TENT-2P", "name": "Two-person tent", "price": 289.0}
 STOVE = {"sku": "STOVE-GAS", "name": "Gas stove", "price": 64.9}

@@ -1,5 +1,7 @@
 """The definition editor in a browser: validation, diagram, review, and saving a new version."""
 
+import json
+
 import pytest
 from playwright.sync_api import expect
 
@@ -47,6 +49,18 @@ def test_an_author_changes_a_workflow_and_saves_it_as_a_new_version(page, order)
     page.get_by_role("button", name="Start", exact=True).click()
     expect(page.get_by_role("heading", name="order v2")).to_be_visible()
     expect(page.get_by_text("order-4711").first).to_be_visible()
+
+
+def test_a_text_that_replaces_the_whole_document_keeps_to_the_policy_of_the_page(page, order):
+    page.goto(f"{WORKFLOWS}{order.pk}/edit/?view=json")
+    document = {"name": "order", "version": 1, "tasks": [step("refund")]}
+
+    for text in (json.dumps(document, indent=2), "{", json.dumps(document)):
+        page.locator(".cm-content").press("Control+a")
+        page.keyboard.insert_text(text)
+        page.wait_for_function("text => document.querySelector('[name=document]').value === text", arg=text)
+
+    expect(page.locator("[data-picture]").get_by_role("link", name="refund")).to_be_visible()
 
 
 @pytest.mark.looks

@@ -233,6 +233,7 @@ class RunList(ServerAwareChangeList):
             "newer": address_with(query_parameters, before=current_page.before) if current_page.before else "",
             "older": address_with(query_parameters, after=current_page.after) if current_page.after else "",
             "first": address_with(query_parameters) if current_page.before else "",
+            "sort": SORT_LABELS.get(query_parameters.get("sort", ""), SORT_LABELS[""]),
             "sorts": [
                 (address_with(query_parameters, sort=name), word, name == query_parameters.get("sort", ""))
                 for name, word in SORT_LABELS.items()

@@ -10,8 +10,20 @@ import { reindented } from "./formatting.mjs";
 // The Content-Security-Policy allows styles with the nonce of the page, which is that of its script.
 const nonce = document.querySelector("script[type=module]")?.nonce || "";
 
+// Browsers keep the style of text that is typed over, in an attribute that the policy refuses.
+const replacingLines = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { from, to } = view.state.selection.main, isWithinLine = view.state.doc.lineAt(from).to >= to;
+    if (event.inputType !== "insertText" || view.composing || (isWithinLine && event.data.length < 2)) return false;
+    view.dispatch(view.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+    event.preventDefault();
+    return true;
+  },
+});
+
 export const common = () => [
   EditorView.cspNonce.of(nonce),
+  replacingLines,
   lineNumbers(),
   history(),
   drawSelection(),
