@@ -1,13 +1,14 @@
 """Documents on a page: lines of logs, JSON values as trees, large payloads as links, and tables as CSV."""
 
+import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Case, F, Model, QuerySet, When
-from django.http import HttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from django.utils.html import conditional_escape, escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy
@@ -160,12 +161,41 @@ def json_file_response(document: JsonValue, name: str) -> HttpResponse:
     return HttpResponse(dumps(document), content_type="application/json", headers=headers)
 
 
-class CsvBuffer:
+EXPORT_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
+"""The content type of each format in which rows can be downloaded."""
+
+
+def download_rows(
+    name: str, format: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]
+) -> StreamingHttpResponse:
+    """Stream rows with these columns as a file. `format`: `csv`, or `json` for a list with one row per line."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{format}"', "Cache-Control": "no-store"}
+    lines = _json_lines(rows) if format == "json" else _csv_lines(columns, rows)
+    return StreamingHttpResponse(lines, content_type=EXPORT_TYPES[format], headers=headers)
+
+
+def _json_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    separator = "[\n"
+    for row in rows:
+        yield f"{separator}{dumps(row)}"
+        separator = ",\n"
+    yield "\n]\n" if separator == ",\n" else "[]\n"
+
+
+def _csv_lines(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    writer = csv.writer(_TextBuffer())
+    yield writer.writerow(columns)
+    for row in rows:
+        yield writer.writerow([_csv_value(value) for value in row.values()])
+
+
+class _TextBuffer:
     """File that returns the written text, for `csv.writer`."""
 
     def write(self, text: str) -> str:
         return text
 
 
-def escape_formula(value: object) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_PREFIXES) else value
+def _csv_value(value: object) -> object:
+    text = dumps(value) if isinstance(value, dict) else value
+    return f"'{text}" if isinstance(text, str) and text.startswith(FORMULA_PREFIXES) else text

@@ -1,6 +1,5 @@
 """The audit log: who did what and why, and what it changed. Append-only."""
 
-import csv
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -8,7 +7,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -25,7 +24,7 @@ from ...utils import clock
 from ...utils.differences import MISSING
 from ...utils.formatting import DAY, HOUR
 from ...web.badges import machine_time, relative_time
-from ...web.documents import CsvBuffer, escape_formula
+from ...web.documents import download_rows
 from ...web.links import event_address, failure_group_address, queue_address, run_address, task_group_address
 from ...web.pages import BoundedChangeList, GrantedRowsAdmin
 from ..audit import application_owners, other_facts, value_changes
@@ -287,14 +286,7 @@ class AuditAdmin(GrantedRowsAdmin):
         except IncorrectLookupParameters:
             messages.error(request, _("The filter of the list is invalid."))
             return HttpResponseRedirect(reverse("admin:conductor_auditentry_changelist"))
-        lines, kind = (
-            (_json_lines(rows), "application/json")
-            if format == "json"
-            else (_csv_lines(rows), "text/csv; charset=utf-8")
-        )
-        name = "audit.json" if format == "json" else "audit.csv"
-        headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
-        return StreamingHttpResponse(lines, content_type=kind, headers=headers)
+        return download_rows("audit", "json" if format == "json" else "csv", EXPORT_FIELDS, _export_rows(rows))
 
     @admin.display(description=gettext_lazy("time"))
     def when(self, entry: AuditEntry) -> SafeString:
@@ -359,21 +351,3 @@ def _export_rows(rows: QuerySet[AuditEntry]) -> Iterator[dict[str, Any]]:
         for entry in found:
             yield {name: getattr(entry, name) for name in EXPORT_FIELDS} | {"at": machine_time(entry.at)}
         last = found[-1].pk
-
-
-def _csv_lines(rows: QuerySet[AuditEntry]) -> Iterator[str]:
-    writer = csv.writer(CsvBuffer())
-    yield writer.writerow(EXPORT_FIELDS)
-    for row in _export_rows(rows):
-        yield writer.writerow(
-            [escape_formula(dumps(value) if isinstance(value, dict) else value) for value in row.values()]
-        )
-
-
-def _json_lines(rows: QuerySet[AuditEntry]) -> Iterator[str]:
-    """Yield a JSON list, one entry per line."""
-    separator = "[\n"
-    for row in _export_rows(rows):
-        yield separator + (dumps(row) or "")
-        separator = ",\n"
-    yield "\n]\n" if separator == ",\n" else "[]\n"

@@ -1,6 +1,5 @@
 """Pages of bulk operations: their list, the form that plans one, and the progress and results of one."""
 
-import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +25,7 @@ from ...runs.pages.actions import RUN_ACTIONS
 from ...runs.pages.filters import LIST_FIELDS, selection_parameters
 from ...runs.queries.recent import run_keys
 from ...web.badges import format_count, render_badge, render_pill
-from ...web.documents import CsvBuffer, escape_formula
+from ...web.documents import download_rows
 from ...web.pages import ObjectPage, Page, get_or_404, require_permission_on_any, show_refusal
 from .. import commands, selections
 from ..commands import ACTIONS, LABELLING, BulkRequest
@@ -324,10 +323,8 @@ class BulkExportPage(ObjectPage):
         def view(request: HttpRequest, operation_id: str) -> StreamingHttpResponse:
             self._require_access(request)
             row = get_or_404(_find_operation, operation_id)
-            headers = {"Content-Disposition": f'attachment; filename="operation-{row.pk}.csv"'}
-            return StreamingHttpResponse(
-                _csv_lines(row, visible(Run.objects.all())), content_type="text/csv", headers=headers
-            )
+            rows = _export_rows(row, visible(Run.objects.all()))
+            return download_rows(f"operation-{row.pk}", "csv", CSV_COLUMNS, rows)
 
         return [path(self.route, site.admin_view(view), name=self.name)]
 
@@ -482,17 +479,14 @@ def _outcome_count(row: BulkOperation, outcome: str) -> int:
     return row.remaining_count if outcome == BulkItem.WAITING else getattr(row, outcome.lower())
 
 
-def _csv_lines(row: BulkOperation, readable: QuerySet[Run]) -> Iterator[str]:
-    writer = csv.writer(CsvBuffer())
-    yield writer.writerow(CSV_COLUMNS)
+def _export_rows(row: BulkOperation, readable: QuerySet[Run]) -> Iterator[dict[str, Any]]:
     after = 0
     while items := list(row.items.filter(number__gt=after).order_by("number")[:CSV_BATCH]):
         results = run_results(items, readable)
         for item in items:
             result = results.get(item.run_id, RunResult(""))
-            texts = [escape_formula(text) for text in (result.task, result.reason)]
-            facts = [item.number, item.run_id, item.outcome, escape_formula(item.answer), item.at or ""]
-            yield writer.writerow([*facts, result.status, *texts])
+            facts = (item.number, item.run_id, item.outcome, item.answer, item.at or "")
+            yield dict(zip(CSV_COLUMNS, (*facts, result.status, result.task, result.reason), strict=True))
         after = items[-1].number
 
 

@@ -1,13 +1,12 @@
 """Filters of the list of runs, as a selection that bulk operations share, and the export of the list."""
 
-import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, QueryDict, StreamingHttpResponse
+from django.http import Http404, QueryDict, StreamingHttpResponse
 from django.urls import reverse
 from django.utils.timezone import get_current_timezone
 from django.utils.translation import gettext as _
@@ -17,7 +16,6 @@ from ...access.visibility import visible
 from ...bulk.selections import ScanNote
 from ...core.errors import Invalid
 from ...core.states import RUN
-from ...db.fields import dumps
 from ...db.keyset_pages import SortColumn, iterate_pages
 from ...db.statements import read_snapshot
 from ...definitions.models import WorkflowDefinition
@@ -25,7 +23,7 @@ from ...explanations.cause import failure_reasons
 from ...utils import clock
 from ...utils.formatting import DAY, HOUR, MINUTE, SECOND, LazyText
 from ...web.badges import exact_time, machine_time
-from ...web.documents import CsvBuffer, escape_formula
+from ...web.documents import EXPORT_TYPES, download_rows
 from ..models import Run
 
 MAX_DEFINITIONS = 200
@@ -320,21 +318,17 @@ EXPORT_COLUMNS = (
     "id", "definition", "version", "status", "correlation_id", "started_at", "ended_at", "duration_ms", "started_by",
     "parent_id", "failed_task", "reason",
 )  # fmt: skip
-CONTENT_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
 
 
-def export_runs(request: HttpRequest, runs: QuerySet[Run], sort: SortColumn, format: str) -> StreamingHttpResponse:
+def export_runs(runs: QuerySet[Run], sort: SortColumn, format: str) -> StreamingHttpResponse:
     """Stream the runs as `csv` or `json`.
 
     Raises:
         Http404: when the format is unknown.
     """
-    if format not in CONTENT_TYPES:
+    if format not in EXPORT_TYPES:
         raise Http404
-    lines = _json_lines(runs, sort) if format == "json" else _csv_lines(runs, sort)
-    kind = CONTENT_TYPES[format]
-    headers = {"Content-Disposition": f'attachment; filename="runs.{format}"', "Cache-Control": "no-store"}
-    return StreamingHttpResponse(lines, content_type=kind, headers=headers)
+    return download_rows("runs", format, EXPORT_COLUMNS, _export_rows(runs, sort))
 
 
 def _export_rows(runs: QuerySet[Run], sort: SortColumn) -> Iterator[dict[str, Any]]:
@@ -358,22 +352,6 @@ def _export_row(run: Run, task: str, reason: str) -> dict[str, Any]:
         took, run.started_by, run.parent_id, task, reason,
     )  # fmt: skip
     return dict(zip(EXPORT_COLUMNS, values, strict=True))
-
-
-def _csv_lines(runs: QuerySet[Run], sort: SortColumn) -> Iterator[str]:
-    writer = csv.writer(CsvBuffer())
-    yield writer.writerow(EXPORT_COLUMNS)
-    for row in _export_rows(runs, sort):
-        yield writer.writerow([escape_formula(value) for value in row.values()])
-
-
-def _json_lines(runs: QuerySet[Run], sort: SortColumn) -> Iterator[str]:
-    """Yield a JSON list, one run per line."""
-    separator = "[\n"
-    for row in _export_rows(runs, sort):
-        yield f"{separator}{dumps(row)}"
-        separator = ",\n"
-    yield "\n]\n" if separator == ",\n" else "[]\n"
 
 
 def selection_query(selection: Mapping[str, Any]) -> dict[str, str]:

@@ -363,7 +363,7 @@ class RunAdmin(GrantedRowsAdmin):
         """Download all runs that match the filters."""
         self._require_access(request)
         try:
-            return export_runs(request, matching_runs(request), requested_sort(request), format)
+            return export_runs(matching_runs(request), requested_sort(request), format)
         except Invalid as refused:
             messages.error(request, refused.message)
             return HttpResponseRedirect(reverse("admin:conductor_run_changelist"))
