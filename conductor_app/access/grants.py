@@ -33,6 +33,7 @@ from .permissions import (
     INTEGRATION_PROVIDER,
     NO_PATTERNS,
     PROMPT,
+    RUN_VIEW_RIGHTS,
     TAG,
     TASK_DEF,
     UPDATE,
@@ -148,6 +149,17 @@ def require_run_control(run_id: str, task_type: str = "") -> None:
     actor = current_actor()
     if actor is not None:
         require_permission(actor, _CONTROL_RIGHTS, [_run_target(run_id, task_type)])
+
+
+def require_run_view(run_id: str) -> None:
+    """Check that the current actor may see the run.
+
+    Raises:
+        Forbidden: when it may not; the message names the permission.
+    """
+    actor = current_actor()
+    if actor is not None:
+        require_permission(actor, RUN_VIEW_RIGHTS, [_run_target(run_id, "")])
 
 
 def _run_target(run_id: str, task_type: str) -> Target:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from django.utils.translation import gettext_lazy
 
 from ..core.definition import DEFAULT_TYPE
-from ..core.step_types import ai, decisions, forks, loops, sub_workflows, try_catch, waiting, worker_tasks
+from ..core.step_types import ai, decisions, forks, loops, other_runs, sub_workflows, try_catch, waiting, worker_tasks
 from ..utils.formatting import LazyText
 
 TYPE_LABELS: Mapping[str, LazyText] = {
@@ -39,6 +39,9 @@ TYPE_LABELS: Mapping[str, LazyText] = {
     try_catch.TryCatch.type: gettext_lazy("Try"),
     sub_workflows.SubWorkflow.type: gettext_lazy("Sub-workflow"),
     sub_workflows.StartWorkflow.type: gettext_lazy("Start workflow"),
+    other_runs.GetWorkflowStep.type: gettext_lazy("Get workflow"),
+    other_runs.TerminateWorkflowStep.type: gettext_lazy("Terminate workflows"),
+    other_runs.UpdateTaskStep.type: gettext_lazy("Update task"),
     ai.LlmChatComplete.type: gettext_lazy("Chat with a model"),
     ai.LlmTextComplete.type: gettext_lazy("Ask a model"),
     ai.CallMcpToolStep.type: gettext_lazy("Call an MCP tool"),

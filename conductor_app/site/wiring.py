@@ -33,6 +33,7 @@ from ..ai.models import Integration, Prompt
 from ..alerts.queries import audited_alerts, audited_views
 from ..bulk.queries import operations_of
 from ..core.step_types import unregister_ai_types
+from ..core.step_types.other_runs import GetWorkflowStep, TerminateWorkflowStep, UpdateTaskStep
 from ..core.step_types.worker_tasks import EventStep, HttpPollStep, HttpStep, JdbcStep, KafkaPublishStep
 from ..db import fields
 from ..definitions.commands import register_save_check
@@ -80,7 +81,10 @@ AUDITED_ROWS = {
 }
 """The rows that an actor with grants may see, by the types of their entries in the audit log."""
 
-SYSTEM_TASKS = (HttpStep.type, HttpPollStep.type, JdbcStep.type, EventStep.type, KafkaPublishStep.type)
+SYSTEM_TASKS = (
+    *(HttpStep.type, HttpPollStep.type, JdbcStep.type, EventStep.type, KafkaPublishStep.type),
+    *(UpdateTaskStep.type, GetWorkflowStep.type, TerminateWorkflowStep.type),
+)
 """The types of tasks that `load_system_workers` returns the workers of."""
 
 
@@ -144,12 +148,16 @@ def create_first_access(**_: object) -> None:
 
 
 def load_system_workers() -> Any:
-    """Return the workers of HTTP, SQL, Kafka and events, imported at their first use."""
+    """Return the workers of HTTP, SQL, Kafka, events and other runs, imported at their first use."""
     from ..system_tasks.http import Http, HttpPoll
+    from ..system_tasks.other_runs import GetWorkflowWorker, TerminateWorkflowWorker, UpdateTaskWorker
     from ..system_tasks.publishing import EventWorker, KafkaPublish
     from ..system_tasks.sql import Jdbc
 
-    return (Http(), HttpPoll(), Jdbc(), EventWorker(), KafkaPublish())
+    return (
+        *(Http(), HttpPoll(), Jdbc(), EventWorker(), KafkaPublish()),
+        *(UpdateTaskWorker(), GetWorkflowWorker(), TerminateWorkflowWorker()),
+    )
 
 
 def require_effective_guard() -> None:

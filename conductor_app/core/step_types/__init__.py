@@ -24,6 +24,7 @@ from .base import RunEnding, Simple, StepType
 from .decisions import DecisionStep, Noop, SetVariable, Switch, Terminate
 from .forks import ExclusiveJoin, ForkJoin, ForkJoinDynamic, Join
 from .loops import DoWhile, ForEach, ForEachItem
+from .other_runs import GetWorkflowStep, TerminateWorkflowStep, UpdateTaskStep
 from .sub_workflows import StartWorkflow, SubWorkflow
 from .try_catch import TryCatch
 from .waiting import Human, PullWorkflowMessages, Wait, WaitForWebhook, Yield
@@ -110,6 +111,9 @@ for step_type in (
     HttpPollStep(),
     JdbcStep(),
     KafkaPublishStep(),
+    UpdateTaskStep(),
+    GetWorkflowStep(),
+    TerminateWorkflowStep(),
     LlmIndexText(),
     LlmStoreEmbeddings(),
     LlmSearchIndex(),

@@ -7,13 +7,14 @@ from typing import Any
 from django.utils.translation import gettext_lazy
 
 from ...core.human_tasks import ANSWER_SCHEMA_KEY
-from ...core.schemas import CHOICE, LONG, TEXT, WHOLE
+from ...core.schemas import CHOICE, LONG, TEXT, WHOLE, YES_NO
 from ...core.step_edits import DEFAULT_ITERATIONS, loop_condition, step_of
 from ...core.step_types.ai import CallMcpToolStep, LlmChatComplete, LlmTextComplete
 from ...core.step_types.base import Simple
 from ...core.step_types.decisions import DecisionStep, Noop, SetVariable, Switch, Terminate
 from ...core.step_types.forks import ExclusiveJoin, ForkJoin, ForkJoinDynamic, Join
 from ...core.step_types.loops import DoWhile, ForEach
+from ...core.step_types.other_runs import GetWorkflowStep, TerminateWorkflowStep, UpdateTaskStep
 from ...core.step_types.sub_workflows import StartWorkflow, SubWorkflow
 from ...core.step_types.try_catch import TryCatch
 from ...core.step_types.waiting import Human, Wait
@@ -185,6 +186,65 @@ CATALOG: tuple[CatalogEntry, ...] = (
         ),
     ),
     CatalogEntry(
+        GetWorkflowStep.type,
+        gettext_lazy("Read the status, input and output of a run"),
+        _one(
+            GetWorkflowStep.type,
+            "get_workflow",
+            inputParameters={"id": "${workflow.input.workflowId}", "includeTasks": False},
+        ),
+        (
+            _input("id", gettext_lazy("Workflow id"), TEXT),
+            _input("includeTasks", gettext_lazy("With its tasks"), YES_NO, options=""),
+        ),
+    ),
+    CatalogEntry(
+        UpdateTaskStep.type,
+        gettext_lazy("Complete or fail a task, such as a wait or a human task"),
+        _one(
+            UpdateTaskStep.type,
+            "update_task",
+            inputParameters={
+                "taskStatus": "COMPLETED",
+                "mergeOutput": False,
+                "workflowId": "${workflow.workflowId}",
+                "taskRefName": "my_task",
+            },
+        ),
+        (
+            _input("workflowId", gettext_lazy("Workflow id"), TEXT),
+            _input("taskRefName", gettext_lazy("Reference of the task"), TEXT),
+            _input("taskId", gettext_lazy("Task id"), TEXT, help=gettext_lazy("In place of workflow and reference")),
+            _input("taskStatus", gettext_lazy("Status"), options="task_statuses"),
+            _input("taskOutput", gettext_lazy("Output of the task"), ROWS),
+            _input(
+                "mergeOutput",
+                gettext_lazy("Merge the output"),
+                YES_NO,
+                options="",
+                help=gettext_lazy("Otherwise it replaces what the task has."),
+            ),
+        ),
+    ),
+    CatalogEntry(
+        TerminateWorkflowStep.type,
+        gettext_lazy("Terminate other runs"),
+        _one(
+            TerminateWorkflowStep.type,
+            "terminate_workflow",
+            inputParameters={
+                "workflowId": ["${workflow.input.workflowId}"],
+                "terminationReason": "",
+                "triggerFailureWorkflow": False,
+            },
+        ),
+        (
+            _input("workflowId", gettext_lazy("Workflow ids"), help=gettext_lazy("An id, or a JSON list of ids")),
+            _input("terminationReason", gettext_lazy("Reason"), TEXT),
+            _input("triggerFailureWorkflow", gettext_lazy("Start failure workflows"), YES_NO, options=""),
+        ),
+    ),
+    CatalogEntry(
         SetVariable.type,
         gettext_lazy("Store values that later steps read"),
         _one(SetVariable.type, "set_variable", inputParameters={"name": ""}),
@@ -314,6 +374,7 @@ STATIC_OPTIONS = {
     "methods": ("GET", "POST", "PUT", "PATCH", "DELETE"),
     "item_failures": ("FAIL", "CONTINUE"),
     "languages": SCRIPT_LANGUAGES,
+    "task_statuses": ("COMPLETED", "FAILED", "FAILED_WITH_TERMINAL_ERROR"),
     "statuses": ("COMPLETED", "FAILED", "TERMINATED"),
 }
 

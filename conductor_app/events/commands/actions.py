@@ -222,7 +222,7 @@ def _fail_task(order: ActionRequest, params: Params) -> None:
 
 
 def _report_on_task(order: ActionRequest, params: Params, outcome: str) -> None:
-    attempt = _find_attempt(params)
+    attempt = find_named_attempt(params)
     require_run_control(attempt.run_id or "", attempt.queue)
     found = {name: params.get(name) for name in ("workflowId", "taskId", "taskRefName")}
     reason = _text(params.get("reasonForIncompletion")) or ("" if outcome == "COMPLETED" else order.reason)
@@ -241,8 +241,8 @@ def _report_on_task(order: ActionRequest, params: Params, outcome: str) -> None:
     )
 
 
-def _find_attempt(params: Params) -> Attempt:
-    """Return the attempt with this id, or the current attempt of a step's newest task: in a loop the last iteration.
+def find_named_attempt(params: Params) -> Attempt:
+    """Return the attempt with `taskId`, or the current attempt of a step's newest task: in a loop the last iteration.
 
     Raises:
         NotFound: when there is none.

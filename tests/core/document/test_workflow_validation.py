@@ -88,6 +88,9 @@ REQUIRED = {
     ),
     "HTTP": (step("a", "HTTP"), ["inputParameters.http_request"]),
     "KAFKA_PUBLISH": (step("a", "KAFKA_PUBLISH"), ["inputParameters.kafka_request"]),
+    "UPDATE_TASK": (step("a", "UPDATE_TASK"), ["inputParameters.taskStatus", "inputParameters.taskId"]),
+    "GET_WORKFLOW": (step("a", "GET_WORKFLOW"), ["inputParameters.id"]),
+    "TERMINATE_WORKFLOW": (step("a", "TERMINATE_WORKFLOW"), ["inputParameters.workflowId"]),
     "JSON_JQ_TRANSFORM": (step("a", "JSON_JQ_TRANSFORM"), ["inputParameters.queryExpression"]),
     "SUB_WORKFLOW": (step("a", "SUB_WORKFLOW"), ["subWorkflowParam"]),
 }
