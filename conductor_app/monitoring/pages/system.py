@@ -46,7 +46,9 @@ class SystemPage(Page):
             "clocks": server_clocks(),
             "advice": [(each.tone, mark_names(each.sentence)) for each in advice],
             "settings": sorted(configuration(), key=lambda setting: not setting.risk),
-            "checks": [str(each.msg) for each in checks.run_checks(include_deployment_checks=False)],
+            "checks": [
+                str(each.msg) for each in checks.run_checks(include_deployment_checks=False) if not each.is_silenced()
+            ],
             "versions": component_versions(),
             "isolation": script_isolation().items(),
             "metrics": f"{server_address(request)}/metrics",
