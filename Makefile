@@ -25,7 +25,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/docs/bin/python -m mkdocs
 # Images may set this variable. Then each test process would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo demo-agent test test-firefox test-java test-go test-import test-image deploy-tools faults bench screenshots docs docs-serve reference metrics lint lock licenses sbom audit hostile clean
+.PHONY: run demo demo-agent test test-firefox test-java test-go test-import test-image deploy-tools faults bench screenshots docs docs-serve reference metrics lint lock licenses sbom audit release hostile clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
@@ -109,7 +109,7 @@ lint: .venv/for-test
 	$(BIN) -m ruff format --check .
 	$(BIN) -m djlint --check --quiet templates
 	$(BIN) -m djlint --lint --quiet templates
-	$(BIN) -m mypy conductor_app examples/demo
+	$(BIN) -m mypy conductor_app examples/demo qa
 	$(BIN) manage.py check
 	$(BIN) manage.py makemigrations --check --dry-run
 	LOG_LEVEL=WARNING $(BIN) manage.py lintmigrations --settings=conductor_app.settings.linting --quiet ok ignore
@@ -126,6 +126,10 @@ sbom: .venv/for-supply-chain
 
 audit: .venv/for-supply-chain
 	@$(SUPPLY_CHAIN) -m tests.supply_chain.audit
+
+# Checks the tag vX.Y.Z that is checked out, and writes the artifacts of a release to var/release: CONTRIBUTING.md.
+release: .venv/for-test .venv/for-supply-chain
+	@exec $(BIN) -m qa.release
 
 clean:
 	rm -rf .venv var .pytest_cache .ruff_cache .mypy_cache .hypothesis

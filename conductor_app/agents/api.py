@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ResponseT = TypeVar("ResponseT", bound=HttpResponseBase)
 MAX_BYTES = 1_000_000
-MISSING_PACKAGE = "This server has no agent tools. Install conductor-app[mcp] to offer them."
+MISSING_PACKAGE = "This server has no agent tools. Install conductor-app with its extra `mcp` to offer them."
 SENT_HEADERS = ("content-type", "mcp-session-id", "mcp-protocol-version", "x-accel-buffering")
 
 

@@ -117,7 +117,7 @@ def import_library(provider: Provider, module: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         raise SinkFailed(
-            f"Events to {provider.name} need the library {module}: pip install 'conductor-app[events]'."
+            f"Events to {provider.name} need the library {module}. Install conductor-app with its extra `events`."
         ) from None
 
 

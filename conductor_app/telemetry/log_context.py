@@ -34,7 +34,7 @@ def start_tracing(endpoint: str) -> None:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as missing:
         raise ImproperlyConfigured(
-            "OTEL_EXPORTER_OTLP_ENDPOINT requires OpenTelemetry. Install it: pip install 'conductor-app[traces]'"
+            "OTEL_EXPORTER_OTLP_ENDPOINT requires OpenTelemetry. Install conductor-app with its extra `traces`."
         ) from missing
     add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     process_exporter.value = OTLPSpanExporter()

@@ -1,6 +1,7 @@
 """Add the documents of the repository's root to the site, and let links between them and the pages lead there.
 
-The root is where hosts of repositories expect these documents. MkDocs reads only the folder `docs`.
+The root is where hosts of repositories expect these documents. MkDocs reads only the folder `docs`. While the package is
+published nowhere, the pages install it from a checkout or from Git.
 """
 
 import re
@@ -13,6 +14,9 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("CHANGELOG.md", "SECURITY.md")
 FOLDER = "project"
 TO_DOCUMENT = re.compile(rf"\]\((?P<up>(?:\.\./)+)(?P<name>{'|'.join(map(re.escape, DOCUMENTS))})")
+IS_PUBLISHED = False
+"""Whether a package index has the package, under a name that is registered for this project."""
+SOURCE = re.compile(r"/path/to/the/checkout|git\+https://git\.example\.org/conductor-app@v[\d.]+")
 TO_PAGE = re.compile(r"\]\(docs/")
 
 
@@ -26,5 +30,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Let links that leave the folder `docs` for a document lead to its page."""
+    if IS_PUBLISHED:
+        markdown = SOURCE.sub("conductor-app", markdown)
     depth = page.file.src_uri.count("/")
     return TO_DOCUMENT.sub(lambda link: f"]({'../' * depth}{FOLDER}/{link['name']}", markdown)

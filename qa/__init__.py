@@ -1,0 +1,1 @@
+"""Programs for developers and maintainers that are no tests."""
