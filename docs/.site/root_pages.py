@@ -1,7 +1,7 @@
 """Add the documents of the repository's root to the site, and let links between them and the pages lead there.
 
-The root is where hosts of repositories expect these documents. MkDocs reads only the folder `docs`. While the package is
-published nowhere, the pages install it from a checkout or from Git.
+The root is where hosts of repositories expect these documents. MkDocs reads only the folder `docs`. While the package
+is published nowhere, the pages install it from a checkout or from Git.
 """
 
 import re
