@@ -59,6 +59,7 @@ FURTHER_COMMANDS = {
     "messages": "print the messages of a Taskcluster task or group",
     "reseal_secrets": "encrypt secrets with the newest key",
     "reset_sign_in": "remove the second factor of a user, and unlock the account",
+    "restore_runs": "restore archived runs for the pages, or print them",
     "serve_groups": "run the built-in tasks of isolation groups",
 }
 

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from django.db import transaction
 
@@ -34,6 +34,7 @@ from ..telemetry.log_context import bind
 from ..utils import clock, process_state
 from ..utils.background import Sweep, registered_work
 from ..utils.process_state import Slot
+from . import run_archive
 
 log = logging.getLogger(__name__)
 
@@ -142,12 +143,22 @@ def prune_finished(limit: int) -> int:
         before = now - conf.retention_days * DAY_MS
         prune_failures(before, limit)
         ScheduleExecution.objects.filter(pk__in=due_rows.expired_slots(before, limit)).delete()
-    removed = handle_each(
-        list(runs_to_remove(limit)),
-        lambda run_id: remove_run(run_id, CLOCK, "The retention period has ended."),
-    )
-    record_day(removed)
+    removed = 0
+    try:
+        for count in _remove_runs(list(runs_to_remove(limit))):
+            removed += count
+    finally:
+        record_day(removed)
     return removed
+
+
+def _remove_runs(run_ids: Sequence[str]) -> Iterator[int]:
+    """Remove runs whose retention is over, after archiving them if there is an archive. Yields how many, in parts."""
+    reason = "The retention period has ended."
+    if run_archive.is_configured():
+        yield from run_archive.archive_and_remove(run_ids, CLOCK, reason)
+    else:
+        yield handle_each(run_ids, lambda run_id: remove_run(run_id, CLOCK, reason))
 
 
 def prune_events(limit: int) -> int:

@@ -111,6 +111,8 @@ class Run(models.Model):
     # The trace in which the run was started, null without one, and until when its spans are exported.
     traceparent = models.CharField(max_length=55, null=True, blank=True)
     traced_at = MomentField(null=True)
+    # Until when retention keeps a run that was restored from the archive.
+    kept_until = MomentField(null=True)
     watched_as = IdField(default="", blank=True)
     watched_until = MomentField(default=0)
     input = DocumentField(default=dict)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from . import environment, table
+from . import environment, services, table
 from .logs import logging_config
 from .sign_in import *  # noqa: F403
 from .sign_in import AXES_SILENCED_CHECKS
@@ -127,10 +127,14 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 PAYLOAD_STORAGE = table.read("PAYLOAD_STORAGE")
+RUN_ARCHIVE = table.read("RUN_ARCHIVE")
+if RUN_ARCHIVE:
+    STORAGES["run_archive"] = services.payload_storage("RUN_ARCHIVE", RUN_ARCHIVE)
 
 CONDUCTOR_IS_SERVER = True
 # The settings of this project. Those that follow depend on several variables.
 vars().update(table.read_settings())
+CONDUCTOR_RUN_ARCHIVE = "run_archive" if RUN_ARCHIVE else ""
 
 CONDUCTOR_TASKCLUSTER_ROOT_CLIENT_ID, CONDUCTOR_TASKCLUSTER_ROOT_ACCESS_TOKEN = environment.taskcluster_client(
     "TASKCLUSTER_ROOT_CLIENT_ID", "TASKCLUSTER_ROOT_ACCESS_TOKEN"

@@ -210,6 +210,7 @@ TABLE = (
     _setting("EVENT_RETENTION_DAYS", number, 7),
     # Operations
     _setting("RETENTION_DAYS", number, 0),
+    _variable("RUN_ARCHIVE", text, ""),
     _setting("BULK_APPROVAL_FROM", number, 0),
     _variable("LOG_LEVEL", choice, "INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR")),
     _variable("LOG_FORMAT", choice, "console", choices=("console", "json")),
@@ -255,6 +256,8 @@ TABLE = (
     _internal("max_request_bytes", 20 * MIB),
     # the name of the Django storage of large payloads; the profile sets it if `PAYLOAD_STORAGE` is set
     _internal("payload_storage", ""),
+    # the name of the Django storage of archived runs; the profiles set it if `RUN_ARCHIVE` is set
+    _internal("run_archive", ""),
     # the module that transports notifications between processes; the profile sets it
     _internal("wakeups", "conductor_app.notifications.sqlite"),
 )

@@ -1,6 +1,7 @@
 """Commands that pause, resume, terminate, remove and label a run."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from django.db import transaction
 
@@ -48,8 +49,10 @@ def terminate_run(run_id: str, by: str, reason: str = "", with_failure: bool = F
     change_run(RunCommand(run_id, commands.terminate_run(reason, with_failure), by, reason, audit=Audit("terminate")))
 
 
-def remove_run(run_id: str, by: str, reason: str = "", archive: bool = True) -> None:
-    """Delete a run with everything that belongs to it.
+def remove_run(
+    run_id: str, by: str, reason: str = "", archive: bool = True, facts: Mapping[str, Any] | None = None
+) -> None:
+    """Delete a run with everything that belongs to it. `facts`: what the audit log says besides the reason.
 
     Raises:
         NotFound: when there is no such run.
@@ -68,7 +71,7 @@ def remove_run(run_id: str, by: str, reason: str = "", archive: bool = True) -> 
         files.delete_files_of_run(run_id)
         expire_payloads_of_run(run_id, clock.now())
         writing.delete_run(run_id)
-        audit.record("run", run_id, "remove", by, reason=reason)
+        audit.record("run", run_id, "remove", by, reason=reason, facts=facts)
 
 
 GENERATION = 500

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import Invalid, RequestRefused
+from ...settings import conf
 from ...tasks.models import SweepPass
 from ...utils import clock
 from ...web.pages import Page, require_permission, show_refusal
@@ -35,6 +36,7 @@ class RetentionPage(Page):
             "policies": [(policy, next_up.get(policy.definition)) for policy in policies],
             "growth_by_definition": growth_by_definition(now),
             "database_growth": database_growth(),
+            "is_archiving": bool(conf.run_archive),
             "may_act": request.user.has_perm(PERMISSION),
             "permission": PERMISSION,
             "sweep": SweepPass.objects.filter(name="prune_finished").first(),

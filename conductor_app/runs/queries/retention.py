@@ -45,7 +45,7 @@ def removable_runs(policy: RetentionPolicy, all_policies: Sequence[RetentionPoli
     if policy.definition and policy.keep_last:
         newest = Run.objects.filter(name=policy.definition).order_by("-created_at", "-id")
         runs = runs.exclude(pk__in=list(newest.values_list("pk", flat=True)[: policy.keep_last]))
-    return runs.order_by("ended_at", "id")
+    return runs.filter(Q(kept_until__isnull=True) | Q(kept_until__lt=now)).order_by("ended_at", "id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,11 @@ def explain_missing_run(run_id: str, now: int) -> str:
     removed = AuditEntry.objects.filter(object_type="run", object_id=run_id, action="remove").order_by("-pk").first()
     if removed is not None:
         facts = {"by": removed.actor, "reason": removed.reason or _("no reason given")}
-        return _("Removed by %(by)s: %(reason)s.") % facts
+        sentence = _("Removed by %(by)s: %(reason)s.") % {**facts, "reason": facts["reason"].rstrip(".")}
+        if removed.facts.get("archive"):
+            command = {"command": f"conductor-app restore_runs {run_id}"}
+            sentence += " " + _("It is archived. To restore it: %(command)s.") % command
+        return sentence
     began = time_of_id(run_id)
     if began is None or began > now:
         return ""
