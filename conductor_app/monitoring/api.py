@@ -182,7 +182,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
         return _refusal_response(refusal, 403)
     record_pool_usage()
     text, content_type = render_metrics(
-        request.headers.get("Accept", ""), DatabaseMetrics(_try_measure_load(), clock.now())
+        request.headers.get("Accept", ""),
+        DatabaseMetrics(_try_measure_load(), clock.now()),
+        with_conductor_names=conf.metrics_conductor_names,
     )
     return HttpResponse(text, content_type=content_type, headers={"Cache-Control": "no-store"})
 

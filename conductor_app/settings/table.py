@@ -215,6 +215,7 @@ TABLE = (
     _variable("LOG_LEVEL", choice, "INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR")),
     _variable("LOG_FORMAT", choice, "console", choices=("console", "json")),
     _setting("METRICS_TOKEN", secret_list, (), least=16, sets="metrics_tokens"),
+    _setting("METRICS_CONDUCTOR_NAMES", boolean, False),
     _variable("OTEL_EXPORTER_OTLP_ENDPOINT", text, ""),
     _setting("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", text, "", sets="traces_endpoint"),
     _setting("TRACE_URL", trace_address, ""),

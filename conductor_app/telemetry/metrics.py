@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from ..utils import process_state
 from ..utils.process_state import Slot
 from . import folder
+from .conductor_metrics import ConductorNames
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -127,8 +128,11 @@ def gauge_waiting() -> Iterator[None]:
         WAITING_POLLS.dec()
 
 
-def render_metrics(accepted: str, *collectors: Collector) -> tuple[bytes, str]:
-    """Return all metrics of this machine and those of the collectors, and their content type."""
+def render_metrics(accepted: str, *collectors: Collector, with_conductor_names: bool = False) -> tuple[bytes, str]:
+    """Return all metrics of this machine and those of the collectors, and their content type.
+
+    `with_conductor_names`: those that Conductor has too are repeated under its names.
+    """
     registry = CollectorRegistry()
     if (shared := folder.folder_path()) and shared.is_dir():
         # Delete the gauges of killed processes. Their counters remain part of the sums.
@@ -139,7 +143,7 @@ def render_metrics(accepted: str, *collectors: Collector) -> tuple[bytes, str]:
     for collector in collectors:
         registry.register(collector)
     encode, content_type = choose_encoder(accepted)
-    return encode(registry), content_type
+    return encode(ConductorNames(registry) if with_conductor_names else registry), content_type
 
 
 LABELS = ("integration", "model")

@@ -4,6 +4,7 @@ import pytest
 from django.db import OperationalError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as text_string_to_open_metrics_families
 from prometheus_client.parser import text_string_to_metric_families
 
 from conductor_app.access import tokens
@@ -148,6 +149,46 @@ def test_undelivered_messages_are_counted_by_receiver_and_not_as_pending(clock):
     counts = {kind: found["conductor_undelivered_messages", kind] for kind in ("run", "sink", "event", "other")}
     assert counts == {"run": 2, "sink": 1, "event": 0, "other": 1}
     assert (found["conductor_outbox_messages",], found["conductor_outbox_oldest_seconds",]) == (0, 0)
+
+
+OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
+
+
+def test_metrics_have_the_names_of_conductor_too_if_it_is_configured(clock, settings):
+    before = scraped()
+    settings.CONDUCTOR_METRICS_CONDUCTOR_NAMES = True
+    Scenario(clock, step("pay"), name="shop").worker("pay").fail_terminally()
+    scenario = Scenario(clock, step("pay"), name="shop")
+    scenario.worker("pay").completes()
+    assert not scenario.worker("pay").report_again()
+    Scenario(clock, step("pay"), name="shop")
+
+    found = scraped()
+
+    assert found["workflow_start_success_total", "shop"] == 3
+    assert found["workflow_failure_total", "FAILED", "shop"] == 1
+    assert ("workflow_failure_total", "COMPLETED", "shop") not in found
+    assert found["task_queue_depth", "pay"] == 1
+    late = found["conductor_report_seconds_count", "no"]
+    assert found["task_update_conflict_total",] == late == before["conductor_report_seconds_count", "no"] + 1
+
+
+def test_metrics_with_the_names_of_conductor_are_valid_in_both_formats(clock, settings):
+    settings.CONDUCTOR_METRICS_CONDUCTOR_NAMES = True
+    Scenario(clock, step("pay"))
+
+    text = Client(headers={"Accept": OPEN_METRICS}).get("/metrics").content.decode()
+
+    families = {family.name: family for family in text_string_to_open_metrics_families(text)}
+    assert families["workflow_start_success"].samples[0].labels.keys() == {"workflowName"}
+    assert families["task_queue_depth"].type == "gauge"
+
+
+def test_metrics_have_their_own_names_only_by_default(clock):
+    Scenario(clock, step("pay"))
+
+    names = {name for name, *_ in scraped()}
+    assert not names & {"workflow_start_success_total", "workflow_failure_total", "task_queue_depth"}
 
 
 def test_metrics_are_served_without_the_database(clock):
