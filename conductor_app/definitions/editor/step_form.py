@@ -168,6 +168,7 @@ class StepForm(MemberForm):
             StepMember("optional", _("Optional"), YES_NO, _("The run continues if the step fails.")),
             StepMember("permissive", _("Permissive"), YES_NO, _("Other branches continue if the step fails.")),
             StepMember("startDelay", _("Start delay (s)"), WHOLE),
+            *(_fairness_members() if self.has_policy else ()),
         )
 
     def keys(self, member: StepMember) -> tuple[str, ...]:
@@ -437,6 +438,7 @@ class SettingsForm(MemberForm):
             StepMember("timeoutSeconds", _("Timeout (s)"), WHOLE, _("0 = unlimited")),
             StepMember("timeoutPolicy", _("Timeout policy"), CHOICE, choices=("TIME_OUT_WF", "ALERT_ONLY")),
             StepMember("failureWorkflow", _("Failure workflow"), options="workflows"),
+            *_fairness_members(),
         )
 
     @property
@@ -468,6 +470,15 @@ class SettingsForm(MemberForm):
         if outputs or "outputParameters" in document:
             document["outputParameters"] = outputs
         return None if self.has_errors else StepEdit(document)
+
+
+def _fairness_members() -> tuple[StepMember, ...]:
+    return (
+        StepMember("fairnessKey", _("Fairness key"), help=_("Workers get the tasks of different keys in turns.")),
+        StepMember(
+            "fairnessWeight", _("Fairness weight"), TYPED, _("Turns of the key in relation to others, usually 1")
+        ),
+    )
 
 
 def _normalize(text: str) -> str:

@@ -390,10 +390,9 @@ def _insert_attempts(writes: StatementBatch, fresh: Sequence[tuple[Attempt, Task
     """Add the inserts of attempts. Those without a fairness key have the defaults of its columns."""
     columns: tuple[str, ...] = rows.ATTEMPT_INSERTED
     values = [_insert_values(attempt, task, writes, run) for attempt, task in fresh]
-    shares = [share_of_task(task, run) for _attempt, task in fresh]
-    if any(share.key for share in shares):
+    if run.fairness.key or any("fairness" in task.step_state for _attempt, task in fresh):
         columns = (*columns, *rows.ATTEMPT_SHARE)
-        values = [[*each, *share] for each, share in zip(values, shares, strict=True)]
+        values = [[*each, *share_of_task(task, run)] for each, (_attempt, task) in zip(values, fresh, strict=True)]
     writes.insert(AttemptRow, columns, values)
 
 
