@@ -438,6 +438,16 @@ def test_the_settings_of_the_workflow_are_edited_in_a_form(operator):
     assert after["outputParameters"] == {"total": "${charge.output.total}"}
 
 
+@pytest.mark.parametrize(("path", "panel"), [("", "settings"), ("tasks[0]", "step")])
+def test_a_fairness_key_and_its_weight_are_edited_in_a_form(operator, path, panel):
+    changes = {"step.fairnessKey": "${workflow.input.tenant}", "step.fairnessWeight": "2.5"}
+
+    after = apply(operator, text(step("charge")), path, panel=panel, **changes)["after"]
+
+    edited = after["tasks"][0] if path else after
+    assert (edited["fairnessKey"], edited["fairnessWeight"]) == ("${workflow.input.tenant}", 2.5)
+
+
 def test_the_name_of_an_existing_definition_is_not_edited(operator):
     changes = {"step.name": "invoice", "is_named": "yes"}
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from conductor_app.processes import sweeps
 from conductor_app.runs.models import Attempt, Run
 from tests.builders import definition, step, step_without_policy
 from tests.page_text import page_text
@@ -23,6 +24,43 @@ def test_a_start_request_may_carry_a_key_and_a_weight(api):
     assert [api.workflow(id)["fairnessKey"] for id in (run_id, other)] == ["a", "gold"]
     assert Run.objects.get(pk=other).fairness == {"key": "gold", "weight": 3.5}
     assert [task["workflowInstanceId"] for task in api.poll("pack", count=2)] == [run_id, other]
+
+
+def test_a_report_that_asks_for_the_next_task_gets_the_one_whose_turn_it_is(api, clock):
+    api.define(simple("pack"), **KEYS)
+    for tenant in ("a", "a", "a", "b"):
+        clock.advance(seconds=0.001)
+        last = api.start(input={"tenant": tenant})
+    [task] = api.poll("pack")
+
+    ids = {name: task[name] for name in ("workflowInstanceId", "taskId")}
+    following = api.post("/tasks/update-v2", {**ids, "status": "COMPLETED", "workerId": "tester"}).json()
+
+    assert following["workflowInstanceId"] == last
+
+
+def test_a_schedule_starts_runs_with_its_key(api, clock):
+    api.define(simple("pack"), **KEYS)
+    started = {"name": "order", "input": {}, "fairnessKey": "nightly", "fairnessWeight": 0.5}
+    saved = api.post(
+        "/scheduler/schedules",
+        {"name": "night", "cronExpression": "0 0 13 * * ?", "zoneId": "UTC", "startWorkflowRequest": started},
+    )
+    assert saved.status_code == 200, saved.content
+
+    clock.advance(seconds=3600)
+    sweeps.fire_schedules(10)
+
+    attempt = Attempt.objects.get()
+    assert (attempt.fairness_key, attempt.fairness_weight) == ("nightly", 0.5)
+
+
+def test_a_simulated_run_has_its_key(api):
+    written = {"name": "order", "tasks": [simple("pack")], "schemaVersion": 2, **KEYS}
+
+    run = api.post("/workflow/test", {"name": "order", "workflowDef": written, "input": {"tenant": "a"}}).json()
+
+    assert run["fairnessKey"] == "a"
 
 
 def test_a_definition_keeps_its_key_and_its_weight(api):
