@@ -36,6 +36,15 @@ def test_the_inbox_lists_open_tasks_with_their_runs(operator, asked):
     assert "approve order v1 order-4711" in page
 
 
+@pytest.mark.parametrize(("text", "count"), [("4711", 1), ("ORDER", 1), ("refund", 0)])
+def test_the_inbox_is_searched_by_what_it_shows(operator, asked, text, count):
+    found = operator.get(INBOX, {"q": text})
+
+    assert len(found.context["rows"]) == count
+    assert ("No results" in page_text(found)) is not bool(count)
+    assert f"?assigned=mine&amp;q={text}" in html(found)
+
+
 def test_an_empty_inbox_explains_human_tasks(operator, db):
     assert "No open human tasks" in page_text(operator.get(INBOX))
 

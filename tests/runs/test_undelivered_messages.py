@@ -82,8 +82,8 @@ def test_a_long_list_has_pages(operator, clock):
     first = page_text(operator.get(LIST))
     second = page_text(operator.get(f"{LIST}?after={messages[10].pk}"))
 
-    assert "run-59-" in first and "run-9-" not in first and "Older" in first
-    assert "run-9-" in second and "run-59-" not in second and "Newer" in second
+    assert "run-59-" in first and "run-9-" not in first and "Next" in first
+    assert "run-9-" in second and "run-59-" not in second and "Previous" in second
 
 
 def test_a_retry_delivers_the_message_and_is_audited(operator, waiting):

@@ -65,18 +65,20 @@ class HumanTasksPage(Page):
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now, found, user = clock.now(), human_task_inbox(clock.now()), request.user
-        groups = set(user.groups.values_list("name", flat=True))
+        groups, text = set(user.groups.values_list("name", flat=True)), request.GET.get("q", "").strip()
+        matching = [task_view for task_view in found.task_views if _has_text(task_view, text.casefold())]
         tasks_by_tab = {
-            "all": found.task_views,
-            "mine": [task_view for task_view in found.task_views if task_view.is_for_user(user.get_username())],
-            "groups": [task_view for task_view in found.task_views if task_view.is_for_groups(groups)],
+            "all": matching,
+            "mine": [task_view for task_view in matching if task_view.is_for_user(user.get_username())],
+            "groups": [task_view for task_view in matching if task_view.is_for_groups(groups)],
         }
         selected_tab = request.GET.get("assigned", "all")
-        task_views = tasks_by_tab.get(selected_tab, found.task_views)
+        task_views = tasks_by_tab.get(selected_tab, matching)
         return {
             "rows": [_task_row(task_view, now) for task_view in task_views[:MAX_SHOWN]],
             "tabs": [(name, word, len(tasks_by_tab[name]), name == selected_tab) for name, word in INBOX_TABS.items()],
             "selected_tab": selected_tab,
+            "text": text,
             "is_cut": found.is_cut or len(task_views) > MAX_SHOWN,
             "most": MAX_SHOWN,
         }
@@ -101,6 +103,13 @@ def may_act(request: HttpRequest, attempt: Attempt) -> bool:
         current_person(request),
         dict(task_target(attempt.queue, attempt.domain, attempt.task.name, attempt.run_id or "", attempt.own_run.name)),
     )
+
+
+def _has_text(task_view: HumanTaskView, text: str) -> bool:
+    """Return True if what the list shows of a task contains a text, in lower case."""
+    run = task_view.attempt.own_run
+    shown = (task_view.title, task_view.question.text, run.name, run.correlation_id, assignee_text(task_view))
+    return any(text in each.casefold() for each in shown)
 
 
 def _task_row(task_view: HumanTaskView, now: int) -> dict[str, Any]:
