@@ -355,3 +355,11 @@ def test_validate_checks_the_matches_of_a_webhook_step(api):
     assert "has no `matches`" in findings()[0]
     assert "`order` cannot be read" in findings(matches={"order": 7})[0]
     assert "must be an object" in findings(matches=[7])[0]
+
+
+def test_an_expression_in_a_header_is_refused_because_nothing_would_resolve_it(api, clock):
+    webhook = {"name": "w", "verifier": "HEADER_BASED", "headers": {"X-Token": "${workflow.secrets.KEY}"}}
+
+    refused = api.post("/metadata/webhook", webhook)
+
+    assert (refused.status_code, "is not resolved" in refused.json()["message"]) == (400, True)

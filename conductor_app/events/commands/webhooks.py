@@ -110,6 +110,7 @@ def rotate_secret(id: str, fresh: Document, keep_seconds: int, by: str) -> None:
     given = {name: value for name, value in given.items() if value}
     if not given:
         raise Invalid("Enter the new secret.")
+    _require_literal(given)
     with transaction.atomic():
         row = Webhook.objects.select_for_update().filter(pk=id).first()
         if row is None:
@@ -153,6 +154,7 @@ def _save_webhook(row: Webhook, read: Document, by: str, action: str) -> Webhook
     headers = _merge_kept_headers(read.pop("headers", None) or {}, stored.get("headers") or {})
     secret = {"secret": read.pop("secretValue", None), "headers": headers}
     given = {name: value for name, value in secret.items() if value}
+    _require_literal(given)
     row.sealed = _encrypt_secrets(row, {**stored, **given})
     redacted = dict.fromkeys(given.get("headers") or stored.get("headers") or {}, "")
     row.owner_id = current_user_id()
@@ -173,6 +175,19 @@ def _require_workflows(read: Document) -> None:
         Forbidden: when it may not start one of them.
     """
     require_starts([*(read.get("workflowsToStart") or {}), *(read.get("receiverWorkflowNamesToVersions") or {})])
+
+
+def _require_literal(given: Mapping[str, Any]) -> None:
+    """Check that what a request is compared with has no expression, which nothing would resolve.
+
+    Raises:
+        Invalid: when it has one: everyone who knows its text could call the webhook.
+    """
+    values = [value for part in given.values() for value in (part.values() if isinstance(part, dict) else [part])]
+    if any("${" in str(value) for value in values):
+        raise Invalid(
+            "The secret and the headers of a webhook are compared as they are: `${…}` is not resolved."
+        )
 
 
 def _merge_kept_headers(headers: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:

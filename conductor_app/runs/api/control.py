@@ -21,7 +21,7 @@ from ...web.api.operations import (
     Json,
     PlainText,
 )
-from ...web.api.permissions import can_control_run, requires
+from ...web.api.permissions import can_control_and_view_run, can_control_run, requires
 from ...web.api.requests import read_request
 from ...web.api.view import ConductorRequest, ConductorView
 from ...web.client_views import reply_after, waiting_client
@@ -173,7 +173,10 @@ class Variables(ConductorView):
     """POST /api/workflow/{workflowId}/variables: set variables and keep the others. The reply is the workflow."""
 
     @ApiOperation(
-        "Update the variables of a workflow", permission=can_control_run, reply=shapes.WORKFLOW, body=read_mapping
+        "Update the variables of a workflow",
+        permission=can_control_and_view_run,
+        reply=shapes.WORKFLOW,
+        body=read_mapping,
     )
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         variables = request_body.read_object(request) if request_body.read_bytes(request) else {}
@@ -190,7 +193,7 @@ class State(ConductorView):
 
     @ApiOperation(
         "Update the variables and a task of a workflow",
-        permission=can_control_run,
+        permission=can_control_and_view_run,
         reply=serializers.SIGNAL_RESPONSE,
         body=STATE_UPDATE,
         query=WAIT_QUERY,

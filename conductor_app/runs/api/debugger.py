@@ -1,6 +1,5 @@
 """Views and documents of the debugger: breakpoints of runs and definitions, and commands on stopped runs."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpResponse
@@ -28,27 +27,19 @@ from ...utils import clock
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
 from ...web.api.operations import NO_CONTENT, ApiOperation, ArrayOf, Json
-from ...web.api.permissions import RequiresAccess, can_control_run, can_view_run, can_view_workflow, may_debug
+from ...web.api.permissions import (
+    RequiresAccess,
+    RequiresAll,
+    can_control_run,
+    can_view_run,
+    can_view_workflow,
+    may_debug,
+)
 from ...web.api.requests import read_request
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import debugging
 from ..commands.debugging import BreakpointRequest, ContinueRequest
 from ..documents.workflows import find_run
-
-
-@dataclass(frozen=True, slots=True)
-class RequiresAll:
-    """Every one of these rules."""
-
-    rules: tuple[RequiresAccess, ...]
-
-    def check(self, request: ConductorRequest, url_kwargs: dict[str, str]) -> None:
-        for rule in self.rules:
-            rule.check(request, url_kwargs)
-
-    def describe(self) -> str:
-        return ", and ".join(rule.describe() for rule in self.rules)
-
 
 can_debug_run = RequiresAll((may_debug, can_control_run))
 can_debug_workflow = RequiresAll(

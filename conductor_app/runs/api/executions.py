@@ -18,7 +18,14 @@ from ...tasks.commands.waits import WaitOutcome, begin_run_wait, signal_run
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
 from ...web.api.operations import EMPTY_REPLY, VERSION_QUERY, WAIT_QUERY, ApiOperation, Json
-from ...web.api.permissions import RUN_CONTROL_RIGHTS, RequiresAccess, can_start_workflow, requires
+from ...web.api.permissions import (
+    RUN_CONTROL_RIGHTS,
+    RUN_VIEW_RIGHTS,
+    RequiresAccess,
+    RequiresAll,
+    can_start_workflow,
+    requires,
+)
 from ...web.api.requests import QueryParameters, errors_under, parse_integer
 from ...web.api.view import ConductorRequest, ConductorView
 from ...web.client_views import reply_after, waiting_client
@@ -30,6 +37,7 @@ from .serializers import START_REQUEST, parse_start_by_name, parse_start_request
 
 can_start_named_workflow = requires(EXECUTE, WORKFLOW_DEF, targets.named_in_address(WORKFLOW_DEF, "name"))
 can_signal = RequiresAccess(RUN_CONTROL_RIGHTS, targets.run_in_address("workflow_id"))
+can_signal_and_view = RequiresAll((can_signal, RequiresAccess(RUN_VIEW_RIGHTS, targets.run_in_address("workflow_id"))))
 
 
 RETURN_STRATEGIES = ("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")
@@ -250,7 +258,7 @@ class SignalAndWait(ConductorView):
 
     @ApiOperation(
         "Signal the waiting task of a workflow, and wait for its next stop",
-        permission=can_signal,
+        permission=can_signal_and_view,
         reply=serializers.SIGNAL_RESPONSE,
         body=read_mapping,
         query={"returnStrategy": str, "timeoutMillis": int},

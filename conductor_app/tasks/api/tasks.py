@@ -39,6 +39,7 @@ from ...web.api.permissions import (
     RUN_VIEW_RIGHTS,
     TASK_REPORT_RIGHTS,
     RequiresAccess,
+    RequiresAll,
     can_poll,
     describe_right,
 )
@@ -76,6 +77,10 @@ class RequiresAccessLater:
 TASK_VIEW_RIGHTS = (*RUN_VIEW_RIGHTS, *WORKER_RIGHTS)
 can_view_task = RequiresAccess(TASK_VIEW_RIGHTS, targets.attempt_in_address("task_id"))
 can_report_by_reference = RequiresAccess(TASK_REPORT_RIGHTS, targets.tasks_by_reference("workflow_id"))
+can_report_and_view_run = RequiresAll(
+    (can_report_by_reference, RequiresAccess(RUN_VIEW_RIGHTS, targets.run_in_address("workflow_id")))
+)
+"""For the reply with the run: a worker that may report on its tasks may see no other task of the run."""
 can_log_task = RequiresAccess(TASK_REPORT_RIGHTS, targets.attempt_in_address("task_id", must_exist=True))
 can_report_loaded_task = RequiresAccessLater(TASK_REPORT_RIGHTS)
 
@@ -338,7 +343,7 @@ class TaskByReferenceAndWorkflow(ConductorView):
 
     @ApiOperation(
         "Complete or fail an open task by its reference name and get the workflow",
-        permission=can_report_by_reference,
+        permission=can_report_and_view_run,
         reply=shapes.WORKFLOW,
         body=read_mapping,
         query={"workerid": str},

@@ -317,6 +317,20 @@ def require_start(actor: Actor, started: Iterable[Target], written: Iterable[Tar
     require_permission(actor, [(CREATE, WORKFLOW_DEF), (UPDATE, WORKFLOW_DEF)], written)
 
 
+@dataclass(frozen=True, slots=True)
+class RequiresAll:
+    """Every one of these rules."""
+
+    rules: tuple[PermissionRule, ...]
+
+    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+        for rule in self.rules:
+            rule.check(request, url_kwargs)
+
+    def describe(self) -> str:
+        return ", and ".join(rule.describe() for rule in self.rules)
+
+
 class AllowAll:
     """Any authenticated caller: the response has no protected data, or the view filters it."""
 
@@ -352,6 +366,8 @@ can_view_run, can_control_run = (
     RequiresAccess(RUN_VIEW_RIGHTS, run_in_address("workflow")),
     RequiresAccess(RUN_CONTROL_RIGHTS, run_in_address("workflow")),
 )
+can_control_and_view_run = RequiresAll((can_control_run, can_view_run))
+"""For replies that have the run: the right to change it includes none to read it."""
 may_debug = requires(EXECUTE, DEBUG, no_target)
 can_view_workflow = requires(READ, WORKFLOW_DEF, named_in_address(WORKFLOW_DEF, "name"))
 can_view_application = requires(READ, APPLICATION, named_in_address(APPLICATION, "id"))
