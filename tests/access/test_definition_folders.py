@@ -171,3 +171,29 @@ def test_a_definition_that_another_caller_creates_after_the_plan_is_not_changed(
     assert applied.error == "It was changed while the plan was applied. Plan again."
     assert list(WorkflowDefinition.objects.values_list("version", flat=True)) == [1]
     assert api_client_of(shop).get("/metadata/workflow/order").status_code == 403
+
+
+def test_a_caller_without_rights_gets_the_same_plan_for_names_that_exist_and_names_that_do_not(admin, shop):
+    applied = admin.post("/definitions/apply", {**folder(TASK, WORKFLOW, SCHEDULE), "label": "bank"})
+    assert applied.json()["failed"] == 0
+    api = api_client_of(shop)
+    hidden = [TASK, WORKFLOW, SCHEDULE]
+    unknown = [{**each, "name": f"x{each['name'][1:]}"} for each in hidden]
+
+    plans = [api.post("/definitions/plan", folder(*each, takeOver=True)).json()["items"] for each in (hidden, unknown)]
+
+    for item in plans[0]:
+        item["name"], item["problem"] = (
+            f"x{item['name'][1:]}",
+            item["problem"].replace(item["name"], f"x{item['name'][1:]}"),
+        )
+    assert plans[0] == plans[1]
+
+
+def test_a_caller_cannot_list_the_definitions_of_a_label_by_pruning(admin, shop):
+    assert admin.post("/definitions/apply", {**folder(TASK, WORKFLOW), "label": "bank"}).json()["failed"] == 0
+
+    reply = api_client_of(shop).post("/definitions/plan", {**folder({"name": "mine"}, prune=True), "label": "bank"})
+
+    assert reply.status_code == 403
+    assert "charge" not in reply.content.decode() and "order" not in reply.content.decode()

@@ -6,7 +6,6 @@ from conductor_app.runs.models import Attempt, Run
 from tests.access.users import api_client_of, create_application, grant_access
 from tests.step_documents import simple, step
 
-
 pytestmark = pytest.mark.usefixtures("with_logins")
 
 
@@ -41,7 +40,7 @@ def test_who_may_change_a_run_and_not_read_it_gets_no_reply_with_the_run(run, ad
 
     reply = api_client_of(starter).post(address.format(run=run), {})
 
-    assert (reply.status_code, "READ on WORKFLOW_DEF" in reply.json()["message"]) == (403, True)
+    assert (reply.status_code, "READ on its WORKFLOW_DEF" in reply.json()["message"]) == (403, True)
     assert (Run.objects.get().revision, sorted(Attempt.objects.values_list("status", flat=True))) == before
     grant_access(starter, "WORKFLOW_DEF", "order", "READ")
     assert api_client_of(starter).post(address.format(run=run), {}).status_code == 200

@@ -61,3 +61,15 @@ def test_a_masked_input_of_an_upgrade_stays_unchanged(api):
     assert api.workflow(id)["input"] == {"number": REDACTED, "holder": "Grace"}
     api.report(api.poll("pay")[0])
     assert api.poll("ship")[0]["inputData"] == {"number": NUMBER}
+
+
+@pytest.mark.parametrize("condition", ["> A", "< zzzz", "STARTS_WITH sealed", "= 's*'", "BETWEEN A AND zzzz"])
+def test_no_search_compares_the_encrypted_text_of_a_masked_value(api, clock, condition):
+    api.define(step("pay"), maskedFields=["number"])
+    api.start(input={"number": "4711", "open": "sealed in time"})
+
+    def found(query):
+        return api.get("/workflow/search", query=query).json()["totalHits"]
+
+    assert found(f"input.number {condition}") == 0
+    assert found(f"input.open {condition}") == 1

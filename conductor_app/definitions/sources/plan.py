@@ -164,6 +164,7 @@ def plan_source(source: SourceFolder, kinds: Sequence[DefinitionKind], by: str) 
 
     Raises:
         Invalid: when the source has no name, has too many documents, or would prune everything.
+        Forbidden: when it would prune what the current actor may not read.
     """
     _check_source(source)
     reason = f"Applied from {source.label}" + (f", commit {source.commit}" if source.commit else "")
@@ -316,14 +317,20 @@ def _plan_leftovers(plan: SourcePlan, kind: DefinitionKind, documents: Sequence[
     """Return what the source has applied and no longer contains."""
     keys, names = {each.key for each in documents}, {each.wanted.name for each in documents}
     follows_newest = {name for name, version in keys if version == NEWEST}
-    prunes = plan.source.prunes
     rows = [
         row
         for row in AppliedDefinition.objects.filter(label=plan.source.label, kind=kind.plural).order_by("name")
         if (row.name, row.stated_version) not in keys
-        and (prunes or may_read(kind, row.name))
         and row.name not in (names if row.stated_version == NEWEST else follows_newest)
     ]
+    readable = [row for row in rows if may_read(kind, row.name)]
+    if plan.source.prunes and len(readable) < len(rows):
+        raise Forbidden(
+            f"Pruning {plan.source.label} would delete definitions that you may not read. Prune with an account that "
+            "may read all of them, or choose a label of your own.",
+            code="FORBIDDEN",
+        )
+    rows = readable
     stored = load_stored(kind, {(row.name, row.stated_version) for row in rows})
     return [_plan_leftover(plan.source, kind, row, stored.get((row.name, row.stated_version))) for row in rows]
 
@@ -353,13 +360,30 @@ def _check_item(item: SourceItem, created: Iterable[str], planned: Collection[tu
 
     `planned`: the kinds and names of all items.
     """
-    if not may_read(item.kind, item.name) and item.stored is not None:
+    if not may_read(item.kind, item.name):
+        if not may_write(item.kind, item.name):
+            return _without_facts(item)
         item = replace(item, changes=(), edits=())
     if problem := refusal_of(item, created):
         return replace(item, problem=problem)
     if item.wanted is not None and (problem := item.kind.find_problem(item.wanted, planned)):
         return replace(item, problem=problem)
     return item
+
+
+def _without_facts(item: SourceItem) -> SourceItem:
+    """Return the item for an actor without any right to its name: the same whether the name exists or not."""
+    version = max(item.stated_version, 1) if item.kind.has_versions else 0
+    return SourceItem(
+        item.kind, item.name, version, item.stated_version, Action.CREATE, item.position, item.wanted, is_new=True,
+        problem=refusal_of(replace(item, action=Action.CREATE, is_new=True)),
+    )  # fmt: skip
+
+
+def may_write(kind: DefinitionKind, name: str) -> bool:
+    """Return True if the current actor may create or change a definition of this name."""
+    actor = current_actor()
+    return actor is None or any(kind.refuse(actor, access, name) is None for access in (CREATE, UPDATE))
 
 
 def may_read(kind: DefinitionKind, name: str) -> bool:

@@ -185,9 +185,7 @@ def _require_literal(given: Mapping[str, Any]) -> None:
     """
     values = [value for part in given.values() for value in (part.values() if isinstance(part, dict) else [part])]
     if any("${" in str(value) for value in values):
-        raise Invalid(
-            "The secret and the headers of a webhook are compared as they are: `${…}` is not resolved."
-        )
+        raise Invalid("The secret and the headers of a webhook are compared as they are: `${…}` is not resolved.")
 
 
 def _merge_kept_headers(headers: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:

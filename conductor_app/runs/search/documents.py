@@ -13,6 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, Expression, F, Q
 from django.db.models.sql.compiler import SQLCompiler
 
+from ...core.masking import MARK
 from .fields import MATCH_NONE, SearchField, check_pattern, to_like_pattern
 from .parser import Clause
 
@@ -118,8 +119,11 @@ class SqliteDocumentSql:
         return f"COALESCE(json_type({self.document}, %s), 'null') = 'null'", [self.json_path()]
 
     def text_value_test(self) -> tuple[str, list[Any]]:
+        """Return the comparison with a text. A masked value, which is stored encrypted, equals nothing."""
         (is_text, path), (test, value) = self.type_test("text"), self.text_test()
-        return f"({is_text} AND json_extract({self.document}, %s) {test})", [*path, self.json_path(), value]
+        found = f"json_extract({self.document}, %s)"
+        sql = f"({is_text} AND {found} {test} AND {found} NOT LIKE %s)"
+        return sql, [*path, self.json_path(), value, self.json_path(), f"{MARK}%"]
 
     def number_test(self) -> tuple[str, list[Any]]:
         is_number, path = self.type_test("integer", "real")
@@ -155,7 +159,8 @@ class PostgresqlDocumentSql(SqliteDocumentSql):
 
     def text_value_test(self) -> tuple[str, list[Any]]:
         (is_text, path), (test, value) = self.type_test("text"), self.text_test()
-        return f"({is_text} AND ({self.value()}) {test})", [*path, self.json_path(), value]
+        sql = f"({is_text} AND ({self.value()}) {test} AND ({self.value()}) NOT LIKE %s)"
+        return sql, [*path, self.json_path(), value, self.json_path(), f"{MARK}%"]
 
     def number_test(self) -> tuple[str, list[Any]]:
         is_number, path = self.type_test("integer")
