@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import Permission
 
-from conductor_app.runs.models import Attempt
+from conductor_app.runs.models import Attempt, Run
 from tests.access.users import api_client_of, create_application, grant_access
 
 SQL = {"connectionId": "billing", "statement": "SELECT 1", "type": "SELECT"}
@@ -70,6 +70,37 @@ def test_a_type_that_data_names_needs_the_permission_of_the_starter(author, name
     [attempt] = attempts_of(start(author, input={"kind": name}))
 
     assert "team-a lacks the permission EXECUTE on INTEGRATION 'billing'" in attempt.reason
+
+
+CHILD = {"name": "team-b-flow", "version": 1, "schemaVersion": 2, "tasks": [{**step("WAIT", "w")}]}
+DATA = "${workflow.input.child}"
+
+
+@pytest.mark.parametrize(
+    "parent",
+    [
+        {**step("SUB_WORKFLOW"), "subWorkflowParam": {"name": "x", "workflowDefinition": DATA}},
+        step("START_WORKFLOW", startWorkflow={"name": "x", "workflowDef": DATA}),
+    ],
+    ids=["SUB_WORKFLOW", "START_WORKFLOW"],
+)
+def test_a_definition_from_data_has_only_a_name_that_the_starter_may_start(author, parent):
+    assert author.post("/metadata/workflow", definition(parent)).status_code == 200
+
+    refused, own = (start(author, input={"child": {**CHILD, "name": name}}) for name in ("team-b-flow", "team-a-child"))
+
+    assert "team-a lacks the permission EXECUTE on WORKFLOW_DEF 'team-b-flow'" in Run.objects.get(pk=refused).reason
+    assert Run.objects.get(pk=own).status in ("RUNNING", "COMPLETED")
+    assert set(Run.objects.values_list("name", flat=True)) == {"team-a-flow", "team-a-child"}
+
+
+def test_a_definition_in_place_has_the_name_that_its_author_has_written(author):
+    parent = {**step("SUB_WORKFLOW"), "subWorkflowParam": {"name": "x", "workflowDefinition": CHILD}}
+    assert author.post("/metadata/workflow", definition(parent)).status_code == 200
+
+    start(author)
+
+    assert set(Run.objects.values_list("name", flat=True)) == {"team-a-flow", "team-b-flow"}
 
 
 @pytest.mark.parametrize(

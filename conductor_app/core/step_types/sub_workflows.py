@@ -40,6 +40,13 @@ class SubWorkflow(StepType):
         if isinstance(param, Mapping) and not is_inline(param):
             yield param.get("name")
 
+    def _names(self, step: Mapping[str, Any]) -> Iterator[Any]:
+        """Yield the name of the child as written: that of a saved definition, or of one in place."""
+        yield from self.named_workflows(step)
+        yield from (
+            definition.get("name") for _, definition in self.inline_definitions(step) if isinstance(definition, Mapping)
+        )
+
     def inline_definitions(self, step: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         param = step.get("subWorkflowParam")
         if isinstance(param, Mapping) and is_inline(param):
@@ -53,7 +60,7 @@ class SubWorkflow(StepType):
         param = _resolve_param(written_param, ctx) if written_param else _param_in_inputs(given)
         inputs = child_input(given, is_given=ctx.input_override(key) is not None or not written_param)
         is_written = step.is_authored and not step.is_named_by_input
-        written_name = next(self.named_workflows(step.document), None) if is_written else None
+        written_name = next(self._names(step.document), None) if is_written else None
         allowed_secrets = _allowed_secrets(step, written_param, ctx)
         definition = definition_of(param, ctx, allowed_secrets, written_name=written_name)
         claim = claim_key(param, definition, ctx, key)
@@ -187,6 +194,13 @@ class StartWorkflow(StepType):
         if isinstance(definition, Mapping) and not any(expression_texts(definition)):
             yield "inputParameters.startWorkflow.workflowDef", definition
 
+    def _written_name(self, request: JsonValue) -> Any:
+        """Return the name in a request as written: that of a saved definition, or of one in place."""
+        if not isinstance(request, Mapping):
+            return None
+        definition = request.get("workflowDef")
+        return definition.get("name") if isinstance(definition, Mapping) else request.get("name")
+
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         require_depth_to_start(ctx.run, now)
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
@@ -197,7 +211,7 @@ class StartWorkflow(StepType):
             )
         # The request may contain data. The author of the step has named only the step's own secrets.
         is_authored = ctx.input_override(key) is None and has_written_secrets_only(step.inputs, inputs)
-        written_name = next(self.named_workflows({"inputParameters": step.inputs}), None)
+        written_name = self._written_name(step.inputs.get("startWorkflow"))
         definition = definition_of(
             {**request, "workflowDefinition": request.get("workflowDef")},
             ctx,
@@ -257,6 +271,7 @@ def definition_of(
         found = ctx.require(InlineDefinition(json.dumps(written, sort_keys=True), allowed_secrets))
         if isinstance(found, str):
             raise StepRefused(f"The inline workflow definition is invalid: {found}")
+        ctx.require_use(WORKFLOW_TARGET, found.name, is_authored=written_name == found.name)
         return found
     name, version = param.get("name"), version_of(param.get("version"), f"{field}.version")
     if not isinstance(name, str) or not name:

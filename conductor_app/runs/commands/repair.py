@@ -11,6 +11,7 @@ from django.db import transaction
 
 from ...access import audit
 from ...access.encryption import decrypt_masked
+from ...access.grants import require_run_control
 from ...core import commands
 from ...core.commands.jump import require_running
 from ...core.decide import Report, no_command
@@ -158,10 +159,13 @@ def rerun_command(
         NotFound: when there is no such run.
         Conflict: when the run, or a run between it and the task, is open.
         Invalid: when the attempt does not belong to the run, or an input is too large.
+        Forbidden: when the task belongs to a descendant that the current actor may not control.
     """
     refuse_large(task_input, conf.task_payload_max_bytes)
     refuse_large(input, conf.workflow_payload_max_bytes)
     path = _runs_down_to(_find_run(run_id), attempt_id) if attempt_id else [run_id]
+    for id in path[1:]:
+        require_run_control(id)
     _refuse_open(path)
     task_input, restored = _restore_masked_input(task_input, attempt_id, payload_storage.load_stored_task_input)
     input = _restore_run_input(input, run_id)
