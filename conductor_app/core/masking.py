@@ -18,6 +18,20 @@ DATA, DOCUMENT = ("given", "input"), "document"
 SEALED_TEXT = re.compile(rf'"{re.escape(MARK)}[^"]*(?:"|$)')
 
 
+MARK_BYTES = MARK.encode()
+NOT_FROM_CLIENTS = f"A value contains {MARK!r}, which only the server writes, before encrypted values."
+
+
+def contains_mark(written: bytes, value: JsonValue) -> bool:
+    """Return True if a value that a client sent contains the mark, which would be decrypted for its receiver.
+
+    `written`: the value as JSON, in which an escape of a character may hide a part of the mark.
+    """
+    if MARK_BYTES in written:
+        return True
+    return b"\\u" in written and MARK in json.dumps(value, ensure_ascii=False, default=str)
+
+
 def masked_names(definition: Definition) -> frozenset[str]:
     """Return the names whose values are encrypted in the payloads of this definition's runs."""
     return masked_names_of_document(definition.document)

@@ -21,7 +21,7 @@ from ..access.quotas import caller_of, current_caller, quotas_of
 from ..access.visibility import visible_to
 from ..core import errors
 from ..core.errors import Busy, Conflict, Forbidden, Invalid, NotFound, PayloadMissing, PayloadTooLarge, QuotaExceeded
-from ..core.masking import MARK
+from ..core.masking import MARK, contains_mark
 from ..core.primitives import JsonValue
 from ..db.fields import dumps, loads, loads_encrypted
 from ..runs.models import Attempt, Run
@@ -280,7 +280,7 @@ def load_client_payload(path: str, most: int) -> dict[str, Any]:
         value = loads_repaired(body)
     except (NotFound, ValueError, RecursionError) as fault:
         raise Invalid(f"The payload {path[:300]} cannot be read: {fault}") from None
-    if MARK.encode() in body:
+    if contains_mark(body, value):
         # The client that sends the path may lack access to the masked values.
         raise Invalid(f"The payload {path} contains masked values. Send the values in the request instead.")
     if not isinstance(value, dict) or is_too_deep(value, body, MAX_DEPTH):

@@ -7,11 +7,13 @@ from functools import wraps
 from typing import Any
 
 from django import forms
+from django.core.exceptions import SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.utils.translation import gettext as _
 
 from ..core import schemas
 from ..core.errors import Invalid
+from ..core.masking import MARK, NOT_FROM_CLIENTS, contains_mark
 from ..core.primitives import JsonValue
 from ..core.schemas import (
     JSON,
@@ -35,10 +37,12 @@ def parse_json_value(text: str, **options: Any) -> Any:
     """Parse a JSON text and remove NUL characters.
 
     Raises:
-        ValueError: when the text is not JSON, or holds a lone surrogate.
+        ValueError: when the text is not JSON, or holds a lone surrogate or the mark of encrypted values.
         RecursionError: when the value is nested too deeply.
     """
     value = json.loads(text, **options)
+    if contains_mark(text.encode(errors="replace"), value):
+        raise ValueError(NOT_FROM_CLIENTS)
     if "\\ud" in text.lower():
         try:
             json.dumps(value, ensure_ascii=False).encode()
@@ -101,6 +105,8 @@ def strip_nul_from_request(view: Callable[..., HttpResponse]) -> Callable[..., H
         args, kwargs = tuple(map(_strip_nul, args)), {name: _strip_nul(value) for name, value in kwargs.items()}
         request.GET = _strip_nul_from_query(request.GET)  # type: ignore[assignment]
         if request.method == "POST":
+            if any(MARK in value for values in request.POST.lists() for value in values[1]):
+                raise SuspiciousOperation(NOT_FROM_CLIENTS)
             request.POST = _strip_nul_from_query(request.POST)  # type: ignore[assignment]
         return view(request, *args, **kwargs)
 

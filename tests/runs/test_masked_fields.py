@@ -73,3 +73,36 @@ def test_no_search_compares_the_encrypted_text_of_a_masked_value(api, clock, con
 
     assert found(f"input.number {condition}") == 0
     assert found(f"input.open {condition}") == 1
+
+
+@pytest.mark.parametrize("asked", [{"query": "input = '*sealed-by*'"}, {"freeText": "sealed-by-conductor"}])
+def test_no_search_in_the_whole_text_tells_the_characters_of_a_masked_value(api, clock, asked):
+    api.define(step("pay"), maskedFields=["number"])
+    api.start(input={"number": "4711"})
+
+    assert api.get("/workflow/search", **asked).json()["totalHits"] == 0
+
+
+ENCRYPTED = f"{MARK}0123456789ab.AAAA"
+
+
+@pytest.mark.parametrize("written", [ENCRYPTED, rf"\u0073{ENCRYPTED[1:]}"], ids=["plain", "with an escape"])
+def test_a_client_cannot_send_an_encrypted_value_to_have_it_decrypted(api, written):
+    api.define(step("pay"))
+    run = api.start()
+    [task] = api.get("/tasks/poll/batch/pay?count=1&timeout=0").json()
+    value = f'{{"a": ["{written}"]}}'
+    report = (
+        f'{{"workflowInstanceId": "{run}", "taskId": "{task["taskId"]}", "status": "COMPLETED", "outputData": {value}}}'
+    )
+    bodies = {
+        "/workflow/order": value,
+        "/tasks": report,
+        f"/workflow/{run}/variables": value,
+        f"/tasks/{run}/pay/COMPLETED": value,
+    }
+
+    refused = [api.client.post(f"/api{address}", body, "application/json") for address, body in bodies.items()]
+
+    assert [reply.status_code for reply in refused] == [400, 400, 400, 400]
+    assert "which only the server writes" in refused[0].json()["message"]

@@ -13,7 +13,16 @@ from operator import and_
 
 from django.db.models import F, Q
 
-from .fields import MATCH_ALL, MATCH_NONE, ChoiceField, InvalidSearchValue, RareTextField, SearchField, contains_words
+from .fields import (
+    MATCH_ALL,
+    MATCH_NONE,
+    ChoiceField,
+    InvalidSearchValue,
+    RareTextField,
+    SearchField,
+    contains_words,
+    without_masked_values,
+)
 from .free_text import SearchLanguage, parse_free_text
 from .parser import And, Clause, Condition, Not, Or, parse_query, syntax_error
 
@@ -87,7 +96,7 @@ class SearchQuery:
         for word in self.words:
             anywhere = MATCH_NONE
             for text in self.language.texts:
-                anywhere |= Q(contains_words(F(text), word))
+                anywhere |= Q(contains_words(F(text), word)) & without_masked_values(text)
             found &= anywhere
         return found
 

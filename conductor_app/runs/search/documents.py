@@ -14,7 +14,7 @@ from django.db.models import BooleanField, Expression, F, Q
 from django.db.models.sql.compiler import SQLCompiler
 
 from ...core.masking import MARK
-from .fields import MATCH_NONE, SearchField, check_pattern, to_like_pattern
+from .fields import MATCH_NONE, SearchField, check_pattern, to_like_pattern, without_masked_values
 from .parser import Clause
 
 STEP = re.compile(r"""\.([\w$@-]+)|\[(\d+)\]|\["([^"]*)"\]|\['([^']*)'\]""")
@@ -191,7 +191,8 @@ class DocumentSearchField(SearchField):
     def condition(self, clause: Clause, without_index: bool) -> Q:
         path = parse_document_path(clause.field[len(clause.field.split(".")[0].split("[")[0]) :])
         if not path:
-            return super().condition(clause, without_index)
+            found = super().condition(clause, without_index)
+            return found if clause.operator == "NULL" else found & without_masked_values(self.column)
         match clause.operator:
             case "IN":
                 found = MATCH_NONE

@@ -17,6 +17,7 @@ from django.db.models.lookups import Exact, GreaterThan, GreaterThanOrEqual, In,
 from django.db.models.sql.compiler import SQLCompiler
 
 from ...core.errors import Invalid
+from ...core.masking import MARK
 from ...db.statements import read_snapshot
 from .parser import Clause, QueryValue
 
@@ -249,6 +250,11 @@ class IdSearchField(SearchField):
                 **{f"{self.column}__startswith": start}
             )
         return super().condition(clause, without_index)
+
+
+def without_masked_values(column: str) -> Q:
+    """Return the condition that a text has no encrypted values: a search in it would tell their characters."""
+    return ~Q(contains_words(F(column), MARK)) if column in ("input", "output", "variables") else MATCH_ALL
 
 
 LAST = "z" * 8

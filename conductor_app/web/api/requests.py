@@ -15,6 +15,7 @@ from rest_framework.request import Request
 
 from ...core.document.fields import DocumentPosition, FieldTable, read_document
 from ...core.errors import InputInvalid, Invalid, PayloadTooLarge, ValidationError, ValidationFailed
+from ...core.masking import NOT_FROM_CLIENTS, contains_mark
 from ...core.primitives import JsonValue
 from ...settings import conf
 from ...utils.json_values import MAX_DEPTH, find_unreadable, is_too_deep, loads_repaired
@@ -121,6 +122,8 @@ def parse_json(body: bytes) -> Any:
         raise Invalid(f"The request body is not valid JSON: {str(error)[:200]}") from None
     if is_too_deep(value, body, MAX_DEPTH):
         raise UnreadableBody(TOO_DEEP, value)
+    if contains_mark(body, value):
+        raise Invalid(NOT_FROM_CLIENTS)
     return value
 
 
