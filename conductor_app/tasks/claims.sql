@@ -71,13 +71,14 @@ WITH candidates AS MATERIALIZED (
     WHERE {is_claimable} AND {belongs_to_run}
     {dispatch_order} FOR UPDATE OF a SKIP LOCKED),
 a AS (
+    -- The planner expects ten elements of an array, but a tenth of the queue of a subquery: it would read whole tables.
     {lease}
-    WHERE id IN (SELECT id FROM candidates) AND status = 'PENDING'
+    WHERE id = ANY(ARRAY(SELECT id FROM candidates)) AND status = 'PENDING'
     AND NOT EXISTS (SELECT 1 FROM candidates WHERE NOT is_plain)
     RETURNING {attempt_columns}, priority, visible_at)
 SELECT {claimed_columns}, c.has_key
-FROM candidates c LEFT JOIN a ON a.id = c.id
-LEFT JOIN conductor_task t ON t.id = a.task_id LEFT JOIN conductor_run r ON r.id = a.run_id
+FROM candidates c LEFT JOIN (a
+    JOIN conductor_task t ON t.id = a.task_id JOIN conductor_run r ON r.id = a.run_id) ON a.id = c.id
 ORDER BY a.priority DESC, a.visible_at, a.id
 
 -- name: claim_plain

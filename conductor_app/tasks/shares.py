@@ -135,7 +135,7 @@ class _Turns:
 
     def __init__(self, queue: str, priority: int, now: int, full: Sequence[str], count: int) -> None:
         self._place = {"queue": queue, "priority": priority}
-        self._now, self._full, self._count = now, full or [""], count
+        self._now, self._full, self._count = now, full, count
         self._search = _searches.value.setdefault(queue, {}).setdefault(priority, KeySearch())
         self._gone: list[str] = []
 
@@ -183,10 +183,11 @@ class _Turns:
 
     def _lock_attempts(self, key: str, count: int) -> Iterator[Candidate]:
         """Lock and yield the due attempts of a key, `count` with each statement."""
+        statement = SHARES_SQL["lock_attempts_of_key_except" if self._full else "lock_attempts_of_key"]
         facts = {**self._place, "key": key, "now": self._now, "full": self._full, "count": count}
         after_at, after_id = -1, ""
         while True:
-            rows = fetch(*SHARES_SQL["lock_attempts_of_key"].bind(**facts, after_at=after_at, after_id=after_id))
+            rows = fetch(*statement.bind(**facts, after_at=after_at, after_id=after_id))
             for *columns, _visible_at in rows:
                 yield Candidate(*columns)
             if len(rows) < count:

@@ -164,6 +164,29 @@ def test_claims_do_not_sort_a_queue_that_was_empty_when_postgresql_counted_it(cl
     assert {node.get("Index Name") for node in nodes} & {"one_open_attempt_per_task", "attempt_with_timer"} == set()
 
 
+@pytest.mark.parametrize(
+    "name", ["claim_and_load", "lock_candidates", "add_keys", "lock_attempts_of_key", "find_due_attempt_of_key"]
+)
+def test_claims_read_no_table_completely_while_all_attempts_wait_in_one_queue(clock, name):
+    Scenario(clock, step("a"), fairnessKey="one")
+    fill_queues()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE conductor_attempt SET queue = 'queue1'")
+        cursor.execute("VACUUM ANALYZE conductor_attempt")
+
+    nodes = plan_of(STATEMENTS[name])
+
+    assert large_tables_scanned(nodes) == []
+    large = [node for node in nodes if node["Node Type"] == "Sort" and node["Plan Rows"] > SMALL_PART]
+    assert large == []
+    indexes = {node.get("Index Name") for node in nodes if node.get("Relation Name") == "conductor_attempt"}
+    assert indexes & indexes_of(STATEMENTS[name])
+
+
+SMALL_PART = 1_000
+"""More rows than a claim may sort while 20,000 attempts wait."""
+
+
 def indexes_read(node: dict) -> set[str]:
     """Return the indexes that a node of a plan reads: also those that find the row of an INSERT … ON CONFLICT."""
     return {node.get("Index Name"), *node.get("Conflict Arbiter Indexes", ())}
