@@ -40,6 +40,7 @@ def test_a_secret_is_resolved_at_its_place_in_the_tasks_of_every_type(clock, typ
     inputs = {"key": f"Bearer {NAMED}", "data": "${workflow.input.data}", "both": f"{NAMED} ${{workflow.input.data}}"}
     structure = STEP_STRUCTURES[type]
     required = dict.fromkeys((*structure.required_inputs[:1], *getattr(structure, "needed_inputs", ())), "x")
+    required |= {"taskId": "x"} if type == "UPDATE_TASK" else {}
     named = {"dynamicTaskNameParam": "name"} if type == "DYNAMIC" else {"sink": "sqs:x"} if type == "EVENT" else {}
     written = step("a", inputs={**required, **inputs, "name": "a"})
     Scenario(clock, {**written, "type": type, **named}, input={"data": NAMED})
