@@ -99,6 +99,14 @@ def test_an_impossible_action_names_the_rule_and_the_alternatives(operator, cloc
     assert "Skip a step" in page.partition("Possible now:")[2]
 
 
+@pytest.mark.parametrize("do", ["skip", "jump", "upgrade"])
+def test_an_impossible_action_says_why_instead_of_asking_for_its_place(operator, failed, do):
+    page = operator.get(address(failed), {"do": do})
+
+    assert "failed" in page.context["refused"].lower() and "Possible now:" in page_text(page)
+    assert 'name="ref"' not in html(page) and 'name="plan"' not in html(page)
+
+
 @pytest.mark.parametrize(
     "form",
     [

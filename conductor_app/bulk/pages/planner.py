@@ -39,7 +39,7 @@ from ...runs.models import Attempt, Run, Task
 from ...runs.pages.debugger import DEBUG_PERMISSION
 from ...runs.queries.recent import keys_of, run_keys
 from ...utils.differences import Difference, find_differences
-from ...web.badges import format_count, render_badge, render_pill
+from ...web.badges import format_count, format_status, render_badge, render_pill
 from ...web.documents import MAX_INLINE_BYTES
 from ...web.forms import parse_json_object, parse_number
 from ...web.links import plan_address, run_address
@@ -293,13 +293,14 @@ class PlannerPage(ObjectPage):
 
     def _plan_context(self, request: HttpRequest, run: Run, form_data: Mapping[str, str]) -> dict[str, Any]:
         do = form_data.get("do") or next((name for name in OPERATIONS if _is_possible(name, run)), "skip")
-        attempt = selected_attempt(form_data)
+        attempt, is_possible = selected_attempt(form_data), _is_possible(do, run)
         context: dict[str, Any] = {
             "title": _("Preview: %(name)s v%(version)s") % {"name": run.name, "version": run.version},
             "run": run,
             "run_keys": keys_of([run]),
             "badge": render_badge(run.status),
             "do": do,
+            "is_possible": is_possible,
             "sentence": OPERATIONS.get(do, ("", ""))[1],
             "operations": [
                 (name, title, _is_possible(name, run), plan_address(run.pk, do=name))
@@ -314,20 +315,25 @@ class PlannerPage(ObjectPage):
             "steps": _list_steps(run) if do in ("skip", "jump") else [],
             "editors": _input_editors(do, run, attempt, form_data),
         }
-        if do == "rerun" and attempt is None and "whole" not in form_data and not form_data.get("attempt"):
-            return context
-        if do == "rewind" and attempt is None:
-            return context
-        if do in ("skip", "jump") and not form_data.get("ref"):
-            return context
+        possible = [link for link in context["operations"] if link[2] and link[0] != do]
+        if _lacks_place(do, attempt, form_data):
+            status = format_status(run.status).lower()
+            refused = _("This is not possible while the run is %(status)s.") % {"status": status}
+            return context if is_possible else context | {"refused": refused, "possible": possible}
         try:
             if do == "upgrade" and (move := _plan_upgrade(form_data, run)).problems:
                 return context | {"move": move}
             found = plan_operation(run.pk, parse_operation(form_data, run, attempt))
-        except RequestRefused as refused:
-            possible = [link for link in context["operations"] if link[2] and link[0] != do]
-            return context | {"refused": refused.message, "possible": possible}
+        except RequestRefused as error:
+            return context | {"refused": error.message, "possible": possible}
         return context | {"plan": found, **_plan_result(found, run), "changes": input_changes(found, run, attempt)}
+
+
+def _lacks_place(do: str, attempt: Attempt | None, form_data: Mapping[str, str]) -> bool:
+    """Return True if the form does not name the task or step that the operation needs."""
+    if do == "rerun":
+        return attempt is None and "whole" not in form_data and not form_data.get("attempt")
+    return (do == "rewind" and attempt is None) or (do in ("skip", "jump") and not form_data.get("ref"))
 
 
 def _plan_result(found: OperationPlan, run: Run) -> dict[str, Any]:
