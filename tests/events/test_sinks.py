@@ -77,7 +77,7 @@ def handle(sink: str) -> None:
 @contextmanager
 def listening() -> Iterator[None]:
     stopping = Event()
-    thread = Thread(target=consume_events, args=(stopping, 0.1))
+    thread = Thread(target=consume_events, args=(stopping,))
     thread.start()
     try:
         yield
