@@ -22,8 +22,8 @@ def slugs(path: Path) -> set[str]:
     return explicit | {re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", text.lower()).strip()) for text in headings}
 
 
-def test_the_readme_has_at_most_150_lines():
-    assert len(README.splitlines()) <= 150
+def test_the_readme_has_at_most_100_lines():
+    assert len(README.splitlines()) <= 100
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
