@@ -19,15 +19,20 @@ if TYPE_CHECKING:
         wait_for,
     )
     from .in_process.records import WorkflowRun, WorkflowTask
+    from .in_process.tasks import TaskContext, TaskFailed, TaskPostponed, worker_task
 
 _MODULES = {
     **dict.fromkeys(
         ("get_run", "pause", "rerun", "resume", "retry", "signal", "start_workflow", "terminate", "wait_for"), "api"
     ),
     **dict.fromkeys(("WorkflowRun", "WorkflowTask"), "records"),
+    **dict.fromkeys(("TaskContext", "TaskFailed", "TaskPostponed", "worker_task"), "tasks"),
 }
 
 __all__ = [
+    "TaskContext",
+    "TaskFailed",
+    "TaskPostponed",
     "WorkflowRun",
     "WorkflowTask",
     "get_run",
@@ -39,6 +44,7 @@ __all__ = [
     "start_workflow",
     "terminate",
     "wait_for",
+    "worker_task",
 ]
 
 

@@ -1,11 +1,12 @@
 """The Django app of this project, with system checks of its settings."""
 
 import os
+from collections.abc import Sequence
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register
-from django.db import DEFAULT_DB_ALIAS, connections, router
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, router
 
 from .settings import conf
 
@@ -29,6 +30,7 @@ class ConductorConfig(AppConfig):
         register(check_script_isolation, conf.CHECKS)
         if not conf.is_server:
             register(check_database, conf.CHECKS)
+            register(check_definitions, Tags.database)
 
 
 def create_first_access() -> None:
@@ -99,3 +101,28 @@ def check_database(**_: object) -> list[CheckMessage]:
             )
         ]
     return []
+
+
+def check_definitions(databases: Sequence[str] | None = None, **_: object) -> list[CheckMessage]:
+    """Check, with `check --database default`, that the database has the definitions of another Django project."""
+    from .core.errors import RequestRefused
+    from .in_process.definitions import plan_project
+    from .tools.remote.files import FolderError
+
+    if DEFAULT_DB_ALIAS not in (databases or ()):
+        return []
+    try:
+        found = plan_project("check")
+    except (FolderError, RequestRefused) as error:
+        return [Error(f"The definitions of the project cannot be read: {error}", id="conductor.E005")]
+    except DatabaseError:
+        # Before the first migration, there are no tables.
+        return []
+    hint = "Apply them with: manage.py conductor_definitions --apply"
+    return [
+        *(Error(f"A definition of the project is invalid: {line}", id="conductor.E005") for line in found.problems),
+        *(
+            Warning(f"The database has another definition: {each}", hint=hint, id="conductor.W003")
+            for each in found.differences
+        ),
+    ]

@@ -66,11 +66,11 @@ def start_workflow(
     request = StartRequest(
         _text(name, "name", 255),
         version,
-        _as_json(input, "input"),
+        as_json(input, "input"),
         _text(correlation_id, "correlation_id", 512),
         priority,
         dict(domains or {}),
-        None if definition is None else _as_json(definition, "definition"),
+        None if definition is None else as_json(definition, "definition"),
         _text(idempotency_key or "", "idempotency_key", 255) or None,
         _STRATEGIES[if_exists],
         labels=tuple(labels),
@@ -104,7 +104,7 @@ def signal(
     from ..tasks.commands.reports import report_by_ref
     from ..tasks.commands.waits import signal_run
 
-    report, author = Report("FAILED" if fails else "COMPLETED", _as_json(output, "output"), reason), _name_of(by)
+    report, author = Report("FAILED" if fails else "COMPLETED", as_json(output, "output"), reason), _name_of(by)
     with _as_project():
         found = report_by_ref(run_id, step, report, author) if step else signal_run(run_id, report, author)
     if found is None:
@@ -195,8 +195,8 @@ def rerun(
             _name_of(by),
             reason,
             attempt_id=_newest_attempt(run_id, step) if step else "",
-            task_input=None if task_input is None else _as_json(task_input, "task_input"),
-            input=None if input is None else _as_json(input, "input"),
+            task_input=None if task_input is None else as_json(task_input, "task_input"),
+            input=None if input is None else as_json(input, "input"),
         )
 
 
@@ -280,7 +280,7 @@ def _milliseconds(moment: datetime | None) -> int:
     return round(aware.timestamp() * 1000)
 
 
-def _as_json(value: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
+def as_json(value: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
     """Return a document as the plain values that the database will return: dates, UUIDs and decimals become texts.
 
     Raises:

@@ -74,11 +74,14 @@ STALE_SECONDS = 2.0
 class SweepWatchdog:
     """Observes the heartbeats and replaces the sweeps while theirs has stopped.
 
-    `sweep`: handles everything that becomes due within the given number of milliseconds.
+    `sweep`: handles everything that becomes due within the given number of milliseconds. `is_regular`: there is no
+    Celery that sweeps.
     """
 
-    def __init__(self, sweep: Callable[[int], object], observed: Liveness | None = None) -> None:
-        self._sweep, self._liveness = sweep, observed or liveness.value
+    def __init__(
+        self, sweep: Callable[[int], object], observed: Liveness | None = None, *, is_regular: bool = False
+    ) -> None:
+        self._sweep, self._liveness, self._is_regular = sweep, observed or liveness.value, is_regular
         self._sweeps = heartbeat(SWEEPS)
         self._own_revision = -1
 
@@ -94,7 +97,7 @@ class SweepWatchdog:
         self._own_revision = self._sweeps.beat(revision) or -1
         if self._own_revision < 0:
             return False
-        if not is_own:
+        if not is_own and not self._is_regular:
             log.warning("sweeps_replaced", extra={"silent_seconds": round(silent_seconds, 1)})
         self._sweep(clock.now() + round(CHECK_SECONDS * 1000))
         self._liveness.observe(SWEEPS, self._own_revision)

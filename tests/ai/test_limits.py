@@ -6,7 +6,7 @@ from threading import BoundedSemaphore, Event
 import pytest
 
 from conductor_app.ai.models import ModelCall
-from conductor_app.processes import jobs
+from conductor_app.processes import background, jobs
 from tests.ai.conftest import ai_step, chat
 from tests.ai.model_server import CHAT, said
 from tests.scenario import Scenario, run_commit_hooks
@@ -62,7 +62,7 @@ def test_ai_tasks_are_executed_by_a_job_of_their_own(server, clock):
     scenario = Scenario(clock, chat(userInput="x"))
 
     with run_commit_hooks():
-        jobs.execute_ai_tasks()
+        background.execute_ai_tasks()
 
     assert scenario.status == "COMPLETED"
 
@@ -70,11 +70,11 @@ def test_ai_tasks_are_executed_by_a_job_of_their_own(server, clock):
 def test_a_process_with_the_maximum_number_of_threads_starts_no_further_one(server, clock, monkeypatch):
     taken = BoundedSemaphore(1)
     taken.acquire()
-    monkeypatch.setattr(jobs, "_calling_models", taken)
+    monkeypatch.setattr(background, "_calling_models", taken)
     scenario = Scenario(clock, chat(userInput="x"))
 
     with run_commit_hooks():
-        jobs.execute_ai_tasks()
+        background.execute_ai_tasks()
 
     assert (scenario.statuses, server.asked) == ({"ask": "SCHEDULED"}, [])
 

@@ -173,8 +173,10 @@ LOCAL_IMPORTS = {
     "apps.py": "models and signal handlers can be imported only when the app is ready",
     "wsgi.py": "the settings module is named first",
     "in_process/api.py": "projects import the functions before their models are loaded",
+    "in_process/tasks.py": "projects import the decorator before their models are loaded",
     "processes/gunicorn_config.py": "a worker process imports them, not the arbiter",
-    "processes/jobs.py": "Celery's beat imports the jobs, and not what they run",
+    "processes/background.py": "Celery's beat imports the jobs, and not what they run",
+    "processes/jobs.py": "Celery's beat needs no network guard",
     "processes/job_trigger.py": "web processes import the trigger, and not the jobs",
     "ai/wiring.py": "the workers are loaded with the first task",
     "ai/workers/tasks.py": "the client of MCP servers is loaded with the first task",
@@ -213,4 +215,4 @@ def test_a_module_is_neither_a_sliver_nor_a_giant():
     assert lines[len(lines) // 2] >= 200
     assert {name: size for name, size in sizes.items() if size > 700} == {}
     assert len([name for name, size in sizes.items() if size < 60]) <= 20
-    assert len(sizes) <= 460
+    assert len(sizes) <= 470

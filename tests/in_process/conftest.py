@@ -23,6 +23,7 @@ def migrated_shop(
     if connection.vendor == "sqlite":
         shop = Shop({"NAME": str(tmp_path_factory.mktemp("shop") / "shop.sqlite3")})
         shop.manage("migrate", "-v", "0")
+        shop.manage("conductor_definitions", "--apply")
         yield shop
         return
     settings = connection.settings_dict
@@ -31,6 +32,7 @@ def migrated_shop(
     with django_db_blocker.unblock():
         _execute(f"CREATE DATABASE {place['NAME']}")
         Shop(place).manage("migrate", "-v", "0")
+        Shop(place).manage("conductor_definitions", "--apply")
         yield Shop(place)
         _execute(f"DROP DATABASE {place['NAME']} WITH (FORCE)")
 

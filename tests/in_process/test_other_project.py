@@ -98,9 +98,6 @@ from django.db import transaction
 from accounts.models import User
 from conductor_app import get_run, start_workflow
 from orders.models import Order
-step = {"name": "charge", "taskReferenceName": "charge", "type": "SIMPLE"}
-from conductor_app.definitions.commands import save_workflow
-save_workflow({"name": "order", "version": 1, "tasks": [step]}, "shop", overwrite=True)
 user = User.objects.create_user("ann@example.com")
 try:
     with transaction.atomic():
@@ -116,6 +113,27 @@ from conductor_app.runs.models import Run
 result = [order.customer, run.status, run.input["order_id"] == order.pk, run.started_by, len(run.tasks)]
 result.append(Run.objects.count())
 """
+
+
+def test_definitions_that_differ_are_shown_and_applied(shop):
+    assert "The definitions in the database are those of the project." in shop.manage("conductor_definitions")
+    assert "conductor.W003" not in shop.manage("check", "--database", "default")
+    shop.execute(
+        """
+from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
+WorkflowDefinition.objects.filter(name="notice").delete()
+TaskDefinition.objects.filter(name="ship").delete()
+result = 0
+"""
+    )
+
+    said = shop.call("conductor_definitions")
+    assert said.returncode == 1 and "create workflow notice, version 1" in said.stdout
+    said = shop.call("check", "--database", "default").stdout
+    assert "conductor.W003" in said and "create task ship" in said
+    shop.manage("conductor_definitions", "--apply")
+
+    assert "conductor.W003" not in shop.manage("check", "--database", "default")
 
 
 def test_an_order_and_its_workflow_are_one_transaction(shop):

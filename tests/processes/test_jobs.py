@@ -5,7 +5,7 @@ from threading import BoundedSemaphore, Thread
 import pytest
 from django.db import OperationalError
 
-from conductor_app.processes import jobs
+from conductor_app.processes import background, jobs
 
 
 @pytest.mark.django_db
@@ -21,7 +21,7 @@ def test_built_in_workers_without_tasks_end_at_once():
 def test_a_job_whose_lock_is_taken_ends_at_once():
     door = BoundedSemaphore(1)
 
-    with jobs._acquire(door) as first, jobs._acquire(door) as second:
+    with background.acquire(door) as first, background.acquire(door) as second:
         assert (first, second) == (True, False)
 
     assert held(door) == 0
@@ -32,10 +32,10 @@ def test_a_waiting_job_starts_when_the_lock_is_released():
     entered = []
 
     def come():
-        with jobs._acquire(door, seconds=5) as is_mine:
+        with background.acquire(door, seconds=5) as is_mine:
             entered.append(is_mine)
 
-    with jobs._acquire(door):
+    with background.acquire(door):
         waiter = Thread(target=come)
         waiter.start()
     waiter.join()
@@ -47,14 +47,16 @@ def test_a_waiting_job_starts_when_the_lock_is_released():
 def test_a_failing_job_releases_its_lock():
     door = BoundedSemaphore(1)
 
-    with pytest.raises(ZeroDivisionError), jobs._acquire(door):
+    with pytest.raises(ZeroDivisionError), background.acquire(door):
         _ = 1 / 0
 
     assert held(door) == 0
 
 
 def test_some_threads_are_reserved_for_sweeps(settings):
-    assert jobs._working._initial_value <= settings.CELERY_WORKER_CONCURRENCY - jobs.THREADS_RESERVED_FOR_SWEEPS
+    others = settings.CELERY_WORKER_CONCURRENCY - background.THREADS_RESERVED_FOR_SWEEPS
+
+    assert background._working._initial_value <= others
 
 
 def held(door) -> int:
@@ -69,6 +71,6 @@ def test_a_failing_step_of_a_job_does_not_stop_the_others(error):
 
     done = []
 
-    jobs._run_each(fail, lambda: done.append("next"))
+    background.run_each(fail, lambda: done.append("next"))
 
     assert done == ["next"]
