@@ -5,6 +5,7 @@ import pytest
 from conductor_app.runs.models import Run
 from conductor_app.system_tasks.runner import run_built_in_workers
 from tests.access.users import api_client_of, create_application, grant_access
+from tests.api_fixtures import Api
 from tests.builders import definition, fork, policy, step, wait
 from tests.scenario import RunView, Scenario, register_definitions, run_commit_hooks
 from tests.step_documents import simple
@@ -206,6 +207,17 @@ def test_the_value_of_a_secret_reaches_no_other_run(clock, waiting, monkeypatch)
     act(clock, UPDATE, {**names, "taskOutput": {"key": "${workflow.secrets.PAYROLL}"}})
 
     assert "4711" not in str(waiting.task("approve").output)
+
+
+def test_a_simulation_takes_the_result_from_its_request_and_changes_no_run(clock, waiting):
+    document = definition(other(TERMINATE, {"workflowId": waiting.id}), name="acting")
+    results = {"act": [{"status": "COMPLETED", "output": {"terminatedWorkflows": ["another"]}}]}
+
+    reply = Api().post("/workflow/test", {"name": "acting", "workflowDef": document, "taskRefToMockOutput": results})
+
+    [task] = reply.json()["tasks"]
+    assert (task["status"], task["outputData"]) == ("COMPLETED", {"terminatedWorkflows": ["another"]})
+    assert waiting.status == "RUNNING"
 
 
 @pytest.fixture

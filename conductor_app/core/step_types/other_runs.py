@@ -23,6 +23,7 @@ class UpdateTaskStep(OtherRunStep):
     """Completes or fails a task: of the run, or of another one."""
 
     type = "UPDATE_TASK"
+    icon = "message"
     receiving_inputs = ("workflowId", "taskRefName", "taskId")
     required_inputs = ("taskStatus",)
     output_members = {"workflowId": None, "taskId": None, "taskOutput": None}
