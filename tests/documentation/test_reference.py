@@ -8,6 +8,7 @@ import pytest
 from conductor_app.core.step_types import STEP_TYPES
 from conductor_app.core.validation.checks import workflow_errors
 from tests.documentation.reference import configuration, tables
+from tests.documentation.reference.assistants import LLMS, SKILL, assistant_files
 from tests.documentation.reference.pages import BLOCK, FOLDER, WRITERS, generated_pages, refresh
 from tests.documentation.reference.step_types import PREFIX, documented_types
 
@@ -85,3 +86,25 @@ def test_the_example_of_a_step_type_is_a_valid_definition(name, text):
 
     assert name in {step["type"] for step in steps}
     assert workflow_errors({"name": "sample", "version": 1, "schemaVersion": 2, "tasks": steps}) == []
+
+
+@pytest.mark.parametrize("path", assistant_files(), ids=lambda path: path.name)
+def test_what_assistants_read_is_up_to_date(path):
+    assert path.read_text() == assistant_files()[path], "Run `make reference` and commit the result."
+
+
+def test_the_list_for_assistants_has_each_page_of_the_navigation():
+    listed = re.findall(r"\]\(([^)]+)\.html\)", assistant_files()[LLMS])
+
+    assert len(listed) == len(set(listed)) > 40
+    assert [page for page in listed if not (LLMS.parent / f"{page}.md").exists() and "project/" not in page] == []
+
+
+def test_the_definitions_in_the_skill_are_valid():
+    documents = [
+        json.loads(sample) for sample in re.findall(r"```json[^\n]*\n(.*?)```", assistant_files()[SKILL], re.DOTALL)
+    ]
+    workflows = [document for document in documents if "tasks" in document]
+
+    assert workflows
+    assert [workflow_errors(document) for document in workflows] == [[] for _ in workflows]
