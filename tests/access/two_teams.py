@@ -91,6 +91,7 @@ def _create_definitions(admin: Api, team: str) -> None:
         "inputParameters": [f"{team}_input"],
         "inputTemplate": {f"{team}_input": f"{team} default"},
         "outputParameters": {f"{team}_out": f"{team} result"},
+        "fairnessKey": f"{team} tenant",
     }
     tags = [{"key": "team", "value": team, "type": "METADATA"}]
     pack = {
