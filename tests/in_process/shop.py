@@ -72,4 +72,4 @@ def stop(process: "subprocess.Popen[bytes]", how: int = signal.SIGTERM) -> int:
     """Stop a process and return its exit status."""
     if process.poll() is None:
         process.send_signal(how)
-    return process.wait(60)
+    return process.wait(240)
