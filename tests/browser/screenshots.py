@@ -3,7 +3,7 @@
 Serves its own database with the demo data, lets the demo's workers process their orders, and writes
 var/screenshots/*.png. `ONLY=overview,run` selects screens. Console errors, horizontal
 scrolling, other sizes of text than those of the design, and axe violations are listed at the end and make the command
-fail. `IMAGES=1` writes the pictures of the documentation, docs/images/*.webp, instead.
+fail. `IMAGES=1` writes the pictures of the documentation, docs/images/*.webp, and the film of the README instead.
 """
 
 import os
@@ -20,6 +20,7 @@ from urllib.request import urlopen
 import django
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
+from tests.browser.animation import animated_webp
 from tests.browser.page_checks import (
     NARROW,
     RULES,
@@ -47,6 +48,9 @@ DOCUMENTED = {
     "trends": "workflow",
 }
 """The pictures of the documentation, each with its screen."""
+FILM = ("failures", "failure-group", "run", "bulk-plan", "operation")
+"""The scenes of the film: failures, one cause, a failed run, the plan of a retry, and a canary that has paused."""
+SCENE_MS = 2500
 IMAGE_SIZE, IMAGE_SCALE, IMAGE_QUALITY = {"width": 1280, "height": 800}, 1.5, 55
 
 
@@ -147,6 +151,18 @@ def take_images(program: str, screens: Mapping[str, str]) -> list[str]:
                 page.emulate_media(color_scheme=theme)
                 shot = session.send("Page.captureScreenshot", {"format": "webp", "quality": IMAGE_QUALITY})
                 (IMAGES / f"{name}-{theme}.webp").write_bytes(b64decode(shot["data"]))
+        page = sign_in(browser)
+        page.set_viewport_size(IMAGE_SIZE)
+        session = page.context.new_cdp_session(page)
+        for theme in ("light", "dark"):
+            page.emulate_media(color_scheme=theme)
+            stills = []
+            for screen in FILM:
+                open_screen(page, screen, screens[screen])
+                shot = session.send("Page.captureScreenshot", {"format": "webp", "quality": IMAGE_QUALITY})
+                stills.append(b64decode(shot["data"]))
+            film = animated_webp(stills, IMAGE_SIZE["width"], IMAGE_SIZE["height"], SCENE_MS)
+            (IMAGES / f"film-{theme}.webp").write_bytes(film)
         browser.close()
     return []
 
