@@ -18,7 +18,7 @@ from tests.fault_injection import FaultInjector
 from tests.pure_decisions import forbid_statements
 
 # Fixtures that tests of several slices share.
-pytest_plugins = ["tests.page_fixtures", "tests.api_fixtures", "tests.access_fixtures"]
+pytest_plugins = ["tests.page_fixtures", "tests.api_fixtures", "tests.access_fixtures", "conductor_app.testing.plugin"]
 
 # A busy machine may be slow: health checks of Hypothesis would report it as a failure.
 settings.register_profile(
@@ -62,7 +62,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 WAIT_FOR_OTHERS = (
     *("management", "browser", "clients", "system_tasks", "ai", "cluster", "faults", "notifications", "packaging"),
-    *("docs", "settings", "telemetry", "upgrade", "deploy"),
+    *("docs", "settings", "telemetry", "testing", "upgrade", "deploy"),
 )
 """Folders whose tests wait for processes of their own, and have the files that take longest."""
 WITH_CLUSTER = ("cluster", "faults")

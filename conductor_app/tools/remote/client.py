@@ -50,7 +50,7 @@ class ApiClient:
         )
 
     def post(self, *path: str, body: Any = None, seconds: int = READ_SECONDS) -> Any:
-        """Send a JSON document, and return the JSON of the response. `seconds`: to wait for it.
+        """Send a JSON document, and return the JSON or the text of the response. `seconds`: to wait for it.
 
         Raises:
             ServerError: when there is no successful response.
@@ -83,6 +83,8 @@ class ApiClient:
             raise _refusal(response)
         if not response.content:
             return None
+        if response.headers.get("Content-Type", "").startswith("text/plain"):
+            return response.text
         try:
             return response.json()
         except ValueError as error:
