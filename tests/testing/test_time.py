@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-
 from conductor.client.worker.worker_task import worker_task
 
 from conductor_app.testing import RunNotEnded, Server, TestKitError
