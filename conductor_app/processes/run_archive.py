@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from uuid import uuid4
 
+from django.apps import apps
 from django.core.files.base import File
 from django.core.files.storage import Storage, storages
 from django.db import models, transaction
@@ -29,7 +30,6 @@ from django.db.models.functions import Cast
 
 from ..access import audit
 from ..access.models import AuditEntry
-from ..ai.models import ModelCall
 from ..core.errors import NotFound, PayloadMissing
 from ..db.fields import DocumentField, dumps, loads_encrypted
 from ..db.statements import read_snapshot
@@ -61,9 +61,11 @@ TABLES: dict[str, tuple[type[models.Model], str]] = {
     "logs": (TaskLog, ""),
     "inbox": (InboxMessage, "run_id"),
     "assignments": (HumanTask, "task__run_id"),
-    "modelCalls": (ModelCall, "run_id"),
 }
 """The tables of a run in the order of their restoration, with the field that has its id."""
+if model_calls := apps.all_models["conductor"].get("modelcall"):
+    # The slice of models is optional.
+    TABLES["modelCalls"] = (model_calls, "run_id")
 PATHS = ("input_path", "output_path")
 FREED = ("idempotency_key", "request_id")
 """Keys that a removed run no longer holds. A restored run does not take them back: a start would return that run."""
