@@ -8,7 +8,7 @@ from typing import Any
 
 from .definition import Definition
 from .document.fields import LEAST_WEIGHT, MOST_WEIGHT
-from .expressions import MISSING, field_text, resolve_template
+from .expressions import field_text, resolve_at_start
 from .snapshot import NO_SHARE, Run, Share, Task
 
 MAX_KEY_LENGTH = 255
@@ -54,9 +54,8 @@ def share_of_start(
     written = definition.document.get("fairnessKey")
     if not written:
         return inherited
-    values = {"input": input, "correlationId": correlation_id, "workflowId": run_id, "version": definition.version}
     key, weight = (
-        resolve_template(value, lambda root, name: values.get(name, MISSING) if root == "workflow" else MISSING)
+        resolve_at_start(value, input, run_id, correlation_id, definition.version)
         for value in (written, definition.document.get("fairnessWeight"))
     )
     return given_share(key, weight, inherited)

@@ -32,7 +32,7 @@ from ..system_tasks.cancellation import CANCELLATIONS, Cancellation
 from ..tasks import store
 from ..tasks.commands.claims import claim_now, resolve_input, secret_places_of
 from ..tasks.commands.pollers import record_poll
-from ..tasks.commands.reports import ReportOptions, renew_lease, report_task
+from ..tasks.commands.reports import ReportOptions, release_claimed, renew_lease, report_task
 from ..tasks.store import ClaimedAttempt
 from ..telemetry.log_context import log_context
 from ..utils import clock, fault_points
@@ -158,9 +158,8 @@ class WorkerProcess:
         """Return the tasks that are still executed to their queues, for other processes. Returns their number."""
         unfinished = list(self._running.values())
         for attempt in unfinished:
-            release = Report("IN_PROGRESS", worker=self.name, merges=True, is_kept=False, lease=attempt.scheduled_at)
             try:
-                report_task(attempt.run_id, attempt.id, release, self.name)
+                release_claimed(attempt, self.name)
             except Exception:
                 # Its lease ends.
                 log.exception("task_not_released", extra={"attempt_id": attempt.id})

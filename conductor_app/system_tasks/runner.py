@@ -23,7 +23,7 @@ from ..events.sinks import SinkUnavailable
 from ..settings import conf
 from ..tasks.commands.claims import claim_tasks
 from ..tasks.commands.pollers import release_connection
-from ..tasks.commands.reports import report_task
+from ..tasks.commands.reports import release_claimed, report_task
 from ..tasks.store import ClaimedAttempt
 from ..telemetry.log_context import log_context
 from ..utils import clock, fault_points, process_state
@@ -120,10 +120,8 @@ def release_unfinished() -> int:
     report_kept_results(within_seconds=MAX_DELAY_SECONDS)
     released_count = 0
     for attempt in list(_running_attempts.value.values()):
-        lease = attempt.scheduled_at
-        release = Report("IN_PROGRESS", worker=WORKER_ID, merges=True, is_kept=False, lease=lease)
         try:
-            released_count += report_task(attempt.run_id, attempt.id, release, WORKER_ID)
+            released_count += release_claimed(attempt, WORKER_ID)
             _running_attempts.value.pop(attempt.id, None)
         except Exception:
             # This attempt is released when its lease expires. The others can still be released now.

@@ -240,6 +240,15 @@ def resolve_template(value: Any, scope: Scope, max_bytes: int = 0, what: str = "
     return replace_texts(value, _SizeCounter(scope, max_bytes, what).value_of)
 
 
+def resolve_at_start(written: Any, given: Any, run_id: str, correlation_id: str, version: int) -> Any:
+    """Return a value of a definition with the expressions replaced that a start can evaluate, before the run exists.
+
+    They name the input (`given`), the ids and the version of the workflow; all others have no value.
+    """
+    values = {"input": given, "correlationId": correlation_id, "workflowId": run_id, "version": version}
+    return resolve_template(written, lambda root, name: values.get(name, MISSING) if root == "workflow" else MISSING)
+
+
 class _SizeCounter:
     """The values of the texts of a template, until their sizes exceed the limit."""
 

@@ -20,10 +20,10 @@ from ...web.api import requests as request_body
 from ...web.api.operations import EMPTY_REPLY, VERSION_QUERY, WAIT_QUERY, ApiOperation, Json
 from ...web.api.permissions import (
     RUN_CONTROL_RIGHTS,
-    RUN_VIEW_RIGHTS,
     RequiresAccess,
     RequiresAll,
     can_start_workflow,
+    can_view_run_of_task,
     requires,
 )
 from ...web.api.requests import QueryParameters, errors_under, parse_integer
@@ -37,7 +37,7 @@ from .serializers import START_REQUEST, parse_start_by_name, parse_start_request
 
 can_start_named_workflow = requires(EXECUTE, WORKFLOW_DEF, targets.named_in_address(WORKFLOW_DEF, "name"))
 can_signal = RequiresAccess(RUN_CONTROL_RIGHTS, targets.run_in_address("workflow_id"))
-can_signal_and_view = RequiresAll((can_signal, RequiresAccess(RUN_VIEW_RIGHTS, targets.run_in_address("workflow_id"))))
+can_signal_and_view = RequiresAll((can_signal, can_view_run_of_task))
 
 
 RETURN_STRATEGIES = ("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")

@@ -18,7 +18,7 @@ from ...core.decision_context import Command, DecisionContext
 from ...core.definition import Definition
 from ...core.effects import Effect, TransitionRun
 from ...core.errors import Conflict
-from ...core.expressions import MISSING, field_text, resolve_template
+from ...core.expressions import field_text, resolve_at_start
 from ...db.fields import strip_nul
 from ...db.statements import serialize
 from ...definitions.store import load_definition
@@ -43,11 +43,8 @@ def limit_key_of(run: snapshot.Run | Run, definition: Definition, given: Any) ->
     written, limit, _ = run_limit_of(definition)
     if limit <= 0:
         return ""
-    values = {"input": given, "correlationId": run.correlation_id, "workflowId": run.id, "version": definition.version}
     if "${" in written:
-        written = resolve_template(
-            written, lambda root, name: values.get(name, MISSING) if root == "workflow" else MISSING
-        )
+        written = resolve_at_start(written, given, run.id, run.correlation_id, definition.version)
     return strip_nul(field_text(written))[:512] or definition.name
 
 

@@ -111,6 +111,10 @@ class SqliteDocumentSql:
     def json_path(self) -> str:
         return "$" + "".join(f"[{step}]" if isinstance(step, int) else f'."{step}"' for step in self.lookup.path)
 
+    def value(self) -> str:
+        """Return the SQL of the value, with the path as its parameter."""
+        return f"json_extract({self.document}, %s)"
+
     def type_test(self, *types: str) -> tuple[str, list[Any]]:
         names = ", ".join(f"'{name}'" for name in types)
         return f"json_type({self.document}, %s) IN ({names})", [self.json_path()]
@@ -121,13 +125,12 @@ class SqliteDocumentSql:
     def text_value_test(self) -> tuple[str, list[Any]]:
         """Return the comparison with a text. A masked value, which is stored encrypted, equals nothing."""
         (is_text, path), (test, value) = self.type_test("text"), self.text_test()
-        found = f"json_extract({self.document}, %s)"
-        sql = f"({is_text} AND {found} {test} AND {found} NOT LIKE %s)"
+        sql = f"({is_text} AND ({self.value()}) {test} AND ({self.value()}) NOT LIKE %s)"
         return sql, [*path, self.json_path(), value, self.json_path(), f"{MARK}%"]
 
     def number_test(self) -> tuple[str, list[Any]]:
         is_number, path = self.type_test("integer", "real")
-        test = f"json_extract({self.document}, %s) {self.lookup.operator} %s"
+        test = f"{self.value()} {self.lookup.operator} %s"
         return f"({is_number} AND {test})", [*path, self.json_path(), self.lookup.number]
 
     def boolean_test(self) -> tuple[str, list[Any]]:
@@ -156,11 +159,6 @@ class PostgresqlDocumentSql(SqliteDocumentSql):
 
     def value(self) -> str:
         return f"({self.document})::jsonb #>> %s::text[]"
-
-    def text_value_test(self) -> tuple[str, list[Any]]:
-        (is_text, path), (test, value) = self.type_test("text"), self.text_test()
-        sql = f"({is_text} AND ({self.value()}) {test} AND ({self.value()}) NOT LIKE %s)"
-        return sql, [*path, self.json_path(), value, self.json_path(), f"{MARK}%"]
 
     def number_test(self) -> tuple[str, list[Any]]:
         is_number, path = self.type_test("integer")

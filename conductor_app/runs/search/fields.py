@@ -253,7 +253,7 @@ class IdSearchField(SearchField):
 
 
 def without_masked_values(column: str) -> Q:
-    """Return the condition that a text has no encrypted values: a search in it would tell their characters."""
+    """Return the condition that a text has no encrypted values: a search in it would reveal their characters."""
     return ~Q(contains_words(F(column), MARK)) if column in ("input", "output", "variables") else MATCH_ALL
 
 

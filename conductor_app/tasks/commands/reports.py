@@ -84,6 +84,12 @@ def report_task(run_id: str, attempt_id: str, report: Report, by: str, options: 
         return True
 
 
+def release_claimed(attempt: store.ClaimedAttempt, worker: str) -> bool:
+    """Return a claimed attempt to its queue, unfinished. Returns False if it was resolved before."""
+    release = Report("IN_PROGRESS", worker=worker, merges=True, is_kept=False, lease=attempt.scheduled_at)
+    return report_task(attempt.run_id, attempt.id, release, worker)
+
+
 def authorization(attempt_id: str, guard: Guard | None) -> Callable[[Run], None] | None:
     """Return what checks the permission for an attempt. The task is loaded at that point, so it needs no query."""
     return None if guard is None else partial(require_permission, attempt_id, guard)

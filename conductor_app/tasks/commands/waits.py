@@ -3,10 +3,11 @@
 A waiting request holds no database connection; notifications wake it.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
+from typing import TypeVar
 
 from ... import notifications
 from ...access.grants import may_control_run
@@ -21,6 +22,7 @@ from ...utils import clock
 from .pollers import release_connection
 from .reports import report_task
 
+FoundT = TypeVar("FoundT")
 MAX_WAIT_SECONDS = 120
 """The maximum time that a request waits for a run."""
 MAX_POLL_INTERVAL = 1.0
@@ -60,14 +62,8 @@ def begin_run_wait(
         return WaitOutcome(run_id, timed_out=True)
     ends_at = begins_at + seconds
     with _subscribe_to_run(run_id, seconds, client) as waiter:
-        while True:
-            if found := check_wait_outcome(run_id, until_refs):
-                return found
-            left = ends_at - monotonic()
-            if left <= 0 or notifications.is_closing():
-                return WaitOutcome(run_id, timed_out=True)
-            release_connection()
-            yield PendingWait(waiter, min(left, MAX_POLL_INTERVAL))
+        found = yield from _wait_for(lambda: check_wait_outcome(run_id, until_refs), waiter, ends_at)
+    return found or WaitOutcome(run_id, timed_out=True)
 
 
 def begin_end_wait(run_id: str, seconds: float, client: WaitingClient = LOCAL_CALLER) -> WaitSteps[bool]:
@@ -81,13 +77,21 @@ def begin_end_wait(run_id: str, seconds: float, client: WaitingClient = LOCAL_CA
     with notifications.subscribe(
         *map(notifications.broadcast_topic, sorted(names or {run_id})), client=client
     ) as waiter:
-        while tree.status_of(run_id) not in RUN.final:
-            left = ends_at - monotonic()
-            if left <= 0 or notifications.is_closing():
-                return False
-            release_connection()
-            yield PendingWait(waiter, min(left, MAX_POLL_INTERVAL))
-    return True
+        return bool((yield from _wait_for(lambda: tree.status_of(run_id) in RUN.final, waiter, ends_at)))
+
+
+def _wait_for(find: Callable[[], FoundT], waiter: Waiter, ends_at: float) -> WaitSteps[FoundT | None]:
+    """Return the steps of a wait until `find` returns a true value, which is the result; None if the time ends first.
+
+    `ends_at`: a time of the monotonic clock.
+    """
+    while not (found := find()):
+        left = ends_at - monotonic()
+        if left <= 0 or notifications.is_closing():
+            return None
+        release_connection()
+        yield PendingWait(waiter, min(left, MAX_POLL_INTERVAL))
+    return found
 
 
 @contextmanager
@@ -122,12 +126,7 @@ def begin_task_wait(
     # The decisions of a watched run announce the attempts that they change.
     tree.mark_watched([run_id], run_id, now + round(seconds * 1000), now)
     with notifications.subscribe(notifications.broadcast_topic(attempt_id), client=client) as waiter:
-        while not _look_at_task(attempt_id, statuses)[1]:
-            left = ends_at - monotonic()
-            if left <= 0 or notifications.is_closing():
-                return
-            release_connection()
-            yield PendingWait(waiter, min(left, MAX_POLL_INTERVAL))
+        yield from _wait_for(lambda: _look_at_task(attempt_id, statuses)[1], waiter, ends_at)
 
 
 def _look_at_task(attempt_id: str, statuses: Collection[str]) -> tuple[str, bool]:

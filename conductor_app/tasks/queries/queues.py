@@ -15,7 +15,7 @@ from ...utils.formatting import MINUTE, format_decimal, format_duration
 from ..gates import GateFacts
 from ..models import MinuteCount, Poller, QueueHold
 from .gate_sentences import brief_cause_of_delay
-from .shares import QueueShare, claim_order, count_ahead, list_queue_shares
+from .shares import QueueShare, claim_order, count_ahead, is_older, list_queue_shares
 from .waiting import (
     QUIET_AFTER_MS,
     LimitHolder,
@@ -98,7 +98,7 @@ def attempts_ahead(attempt: Attempt, now: int) -> AttemptQuerySet:
     visible_at = max(attempt.visible_at, now)
     same = Q(priority=attempt.priority)
     earlier = Q(priority__gt=attempt.priority, visible_at__lte=visible_at)
-    earlier |= same & Q(visible_at__lt=attempt.visible_at) | same & Q(visible_at=attempt.visible_at, id__lt=attempt.pk)
+    earlier |= same & is_older(attempt.visible_at, attempt.pk)
     rows = Attempt.objects.pending(attempt.queue).filter(earlier)
     return rows.order_by("-priority", "visible_at", "id")
 

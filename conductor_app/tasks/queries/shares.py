@@ -75,7 +75,12 @@ def find_priorities(queue: str) -> list[int]:
 def same_key_ahead(attempt: Attempt) -> Q:
     """Return the condition of the attempts of the same queue, priority and key that are claimed before this one."""
     same = Q(priority=attempt.priority, fairness_key=attempt.fairness_key)
-    return same & (Q(visible_at__lt=attempt.visible_at) | Q(visible_at=attempt.visible_at, id__lt=attempt.pk))
+    return same & is_older(attempt.visible_at, attempt.pk)
+
+
+def is_older(visible_at: int, id: str) -> Q:
+    """Return the condition of the attempts that a claim takes before another one of the same priority without a key."""
+    return Q(visible_at__lt=visible_at) | Q(visible_at=visible_at, id__lt=id)
 
 
 def count_same_key_ahead(attempt: Attempt) -> int:
@@ -106,15 +111,14 @@ def _count_plain_ahead(attempt: Attempt, due: AttemptQuerySet, taken: Counter[st
     `taken`: how many attempts of each key come before it.
     """
     same = due.filter(priority=attempt.priority)
-    older = Q(visible_at__lt=attempt.visible_at) | Q(visible_at=attempt.visible_at, id__lt=attempt.pk)
-    plain = same.filter(older, fairness_key="")[:MAX_COUNTED].count()
+    plain = same.filter(is_older(attempt.visible_at, attempt.pk), fairness_key="")[:MAX_COUNTED].count()
     if not plain:
         return 0
     keyed = same.exclude(fairness_key="").order_by("visible_at", "id").values_list("visible_at", "id")
     left = [keyed.filter(fairness_key=key)[count : count + 1].first() for key, count in taken.items()]
     other = keyed.exclude(fairness_key__in=list(taken)).first()
     at, id = min([place for place in (*left, other) if place], default=(attempt.visible_at, attempt.pk))
-    return same.filter(Q(visible_at__lt=at) | Q(visible_at=at, id__lt=id), fairness_key="")[:MAX_COUNTED].count()
+    return same.filter(is_older(at, id), fairness_key="")[:MAX_COUNTED].count()
 
 
 def claim_order(queue: str, now: int, count: int) -> list[str]:

@@ -368,6 +368,7 @@ can_view_run, can_control_run = (
 )
 can_control_and_view_run = RequiresAll((can_control_run, can_view_run))
 """For replies that have the run: the right to change it includes none to read it."""
+can_view_run_of_task = RequiresAccess(RUN_VIEW_RIGHTS, run_in_address("workflow_id"))
 may_debug = requires(EXECUTE, DEBUG, no_target)
 can_view_workflow = requires(READ, WORKFLOW_DEF, named_in_address(WORKFLOW_DEF, "name"))
 can_view_application = requires(READ, APPLICATION, named_in_address(APPLICATION, "id"))
