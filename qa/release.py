@@ -179,8 +179,8 @@ def instructions(version: str, folder: Path, is_signed: bool) -> str:
     """Return what a maintainer has to publish."""
     warning = {
         True: "",
-        False: "WARNING: nobody has registered the name conductor-app at the package index. Register it first, or\n"
-        "somebody else can, and would receive the keys of everyone who installs the package by its name.\n\n",
+        False: "WARNING: the name conductor-app is not registered at the package index. Register it first: an\n"
+        "attacker could, and would receive the keys of all users who install the package by its name.\n\n",
         None: "WARNING: the package index did not answer. Make sure that the name conductor-app is yours.\n\n",
     }[name_is_registered()]
     signature = "" if is_signed else "Nothing is signed: set SIGNING_KEY to a private SSH key to sign the checksums.\n"

@@ -152,7 +152,7 @@ class AgentSession:
             if seconds:
                 await self._follow(context, followed)
         except anyio.get_cancelled_exc_class():
-            # The client of a session cancels by a message of its own: it may disconnect, and the run goes on.
+            # The client of a session cancels by a message of its own: it may disconnect, and the run continues.
             if is_own and context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
                 with anyio.CancelScope(shield=True):
                     await sync_to_async(terminate)(run_id, self.request)
@@ -170,7 +170,7 @@ class AgentSession:
             if reports and (progress := await sync_to_async(followed.progress)()) != reported:
                 reported = progress
                 await context.session.report_progress(progress.ended, message=progress.message)
-            is_over = await sync_to_async(followed.go_on)()
+            is_over = await sync_to_async(followed.wait_for_change)()
 
     def _begin(
         self, context: ServerRequestContext[Any], name: str, arguments: Mapping[str, Any]

@@ -143,7 +143,7 @@ class FollowedRun:
         """Begin to wait. Returns True if the wait is over."""
         return self._advance(lambda: next(self._steps))
 
-    def go_on(self) -> bool:
+    def wait_for_change(self) -> bool:
         """Wait for the next change of the run. Returns True if the wait is over."""
         assert self._wait is not None
         is_notified = self._wait.waiter.wait(self._wait.seconds)

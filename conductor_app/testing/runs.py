@@ -229,4 +229,7 @@ def _parse_time(moment: int | None) -> datetime | None:
 
 
 WaitFor = Callable[[StartedRun, str, bool, float | None], None]
-"""Waits until a run has ended, or an open task of the reference; skips time or not, at most so many seconds."""
+"""Waits until a run has ended, or has an open task of the reference.
+
+It skips time if the third argument is true. The fourth is the longest wait in seconds.
+"""

@@ -51,7 +51,7 @@ def _serve(channel: socket.socket) -> None:
 
 
 def _execute_due_forever(control: TimeControl) -> None:
-    """Execute what is due in real time, for tests that skip nothing."""
+    """Execute due timers and jobs in real time, for tests that skip nothing."""
     while True:
         control.execute_due()
         sleep(TICK_SECONDS)

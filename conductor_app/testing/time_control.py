@@ -84,7 +84,7 @@ class ServedTasks:
 
 
 class TimeControl:
-    """Executes what is due, and skips the time until then."""
+    """Executes due timers and jobs, and skips the time until the next one."""
 
     def __init__(self) -> None:
         self._clock = MovableClock()

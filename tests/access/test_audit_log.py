@@ -98,8 +98,8 @@ def test_the_list_takes_few_queries(operator, clock, django_assert_max_num_queri
 
 
 def test_an_entry_names_its_request_and_links_to_all_its_entries(operator, clock):
-    told = {"do": "save", "definition": "order", "days": "30", "failed_days": "90"}
-    operator.post("/admin/retention/", told, headers={"X-Request-Id": "req-4711"})
+    submitted = {"do": "save", "definition": "order", "days": "30", "failed_days": "90"}
+    operator.post("/admin/retention/", submitted, headers={"X-Request-Id": "req-4711"})
     other = said(clock, object_id="of no request")
 
     assert "Request id –" in page_text(operator.get(f"{AUDIT}{other.pk}/change/"))

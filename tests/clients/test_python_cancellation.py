@@ -52,7 +52,7 @@ def test_the_clients_of_the_sdk_read_the_reply_to_a_late_report(shop: Shop, task
     late.attribute_map = {**TaskResult.attribute_map, "supports_cancellation": "supportsCancellation"}
     late.supports_cancellation = True
 
-    text, told = tasks.update_task(late), tasks.taskResourceApi.update_task_v2(late)
+    text, reply = tasks.update_task(late), tasks.taskResourceApi.update_task_v2(late)
 
     assert "CANCELED" in text
-    assert (told.task_id, told.status) == (task.task_id, "CANCELED")
+    assert (reply.task_id, reply.status) == (task.task_id, "CANCELED")

@@ -57,5 +57,5 @@ def test_each_subcommand_that_is_named_exists(document):
 
 @pytest.mark.parametrize("document", PAGES, ids=lambda path: path.stem)
 def test_no_page_installs_the_package_by_a_name_that_is_not_registered(document):
-    """Somebody else could register it. `IS_PUBLISHED` in docs/.site/root_pages.py changes the texts of the site."""
+    """An attacker could register it. `IS_PUBLISHED` in docs/.site/root_pages.py changes the texts of the site."""
     assert re.findall(r"(?:pipx? install|uv tool install|uvx) +'?conductor-app\b", document.read_text()) == []

@@ -37,7 +37,7 @@ def process() -> WorkerProcess:
 
 
 def execute(amount: object = 5) -> conductor_app.WorkflowRun:
-    """Start a workflow with the task `charge`, execute what is due, and return the run."""
+    """Start a workflow with the task `charge`, execute the due tasks, and return the run."""
     worker = process()
     run_id = conductor_app.start_workflow("order", {"amount": amount})
     worker.run_until_idle()
@@ -247,8 +247,8 @@ def test_a_lease_is_extended_while_its_function_is_executed(clock):
     assert cancellation.is_canceled and worker.name
 
 
-def test_a_function_is_told_that_its_task_was_canceled():
-    begun, told = Event(), []
+def test_a_function_sees_that_its_task_was_canceled():
+    begun, seen = Event(), []
 
     @worker_task("charge")
     def charge(context: TaskContext):
@@ -256,12 +256,12 @@ def test_a_function_is_told_that_its_task_was_canceled():
         begun.set()
         while not context.is_canceled:
             CANCELLATIONS.value.look()
-        told.append(True)
+        seen.append(True)
         return {"late": True}
 
     run = execute()
 
-    assert begun.is_set() and told == [True]
+    assert begun.is_set() and seen == [True]
     assert run.status == "TERMINATED" and run.task("charge").output == {}
 
 

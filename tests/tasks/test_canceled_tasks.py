@@ -102,10 +102,10 @@ def test_a_report_with_next_gets_the_canceled_task_and_claims_none(api, task):
     api.start()
     result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"], "status": "COMPLETED"}
 
-    told = api.post("/tasks/update-v2", {**result, "supportsCancellation": True})
+    reply = api.post("/tasks/update-v2", {**result, "supportsCancellation": True})
     usual = api.post("/tasks/update-v2", result)
 
-    assert (told.json()["taskId"], told.json()["status"]) == (task["taskId"], "CANCELED")
+    assert (reply.json()["taskId"], reply.json()["status"]) == (task["taskId"], "CANCELED")
     assert usual.json()["taskId"] != task["taskId"]
 
 

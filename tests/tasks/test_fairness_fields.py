@@ -129,10 +129,10 @@ def test_the_page_of_a_queue_lists_its_keys(operator, clock):
         clock.advance(seconds=1)
         scenario.starts("order", {"tenant": tenant})
 
-    told = page_text(operator.get(page))
+    shown = page_text(operator.get(page))
 
-    assert "Fairness keys" in told
-    assert "acme 0 2 3 50 %" in told and "<b> 0 2 1 50 %" in told
+    assert "Fairness keys" in shown
+    assert "acme 0 2 3 50 %" in shown and "<b> 0 2 1 50 %" in shown
 
 
 def test_the_page_of_a_queue_without_keys_does_not_mention_them(operator, clock):

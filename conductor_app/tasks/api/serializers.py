@@ -65,7 +65,7 @@ TASK_RESULT = NamedTable(
 class TaskResult:
     """Result that a worker sends for an attempt. `report` is None if the worker only extends its lease.
 
-    `supports_cancellation`: the reply to a late report is the task as it is, which tells the worker to stop.
+    `supports_cancellation`: the reply to a late report is the task as it is, so that the worker can stop.
     """
 
     run_id: str

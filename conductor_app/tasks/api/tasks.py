@@ -41,6 +41,7 @@ from ...web.api.permissions import (
     RequiresAccess,
     RequiresAll,
     can_poll,
+    can_view_run_of_task,
     describe_right,
 )
 from ...web.api.view import ConductorRequest, ConductorView, WorkerRequest, WorkerView
@@ -77,9 +78,7 @@ class RequiresAccessLater:
 TASK_VIEW_RIGHTS = (*RUN_VIEW_RIGHTS, *WORKER_RIGHTS)
 can_view_task = RequiresAccess(TASK_VIEW_RIGHTS, targets.attempt_in_address("task_id"))
 can_report_by_reference = RequiresAccess(TASK_REPORT_RIGHTS, targets.tasks_by_reference("workflow_id"))
-can_report_and_view_run = RequiresAll(
-    (can_report_by_reference, RequiresAccess(RUN_VIEW_RIGHTS, targets.run_in_address("workflow_id")))
-)
+can_report_and_view_run = RequiresAll((can_report_by_reference, can_view_run_of_task))
 """For the reply with the run: a worker that may report on its tasks may see no other task of the run."""
 can_log_task = RequiresAccess(TASK_REPORT_RIGHTS, targets.attempt_in_address("task_id", must_exist=True))
 can_report_loaded_task = RequiresAccessLater(TASK_REPORT_RIGHTS)
@@ -168,7 +167,7 @@ def failed_result(document: dict[str, Any], reason: str) -> dict[str, Any]:
 
 
 class ReportTooLate(Exception):
-    """The task of a report has ended otherwise, or another worker has it. The worker can be told so.
+    """The task of a report has ended otherwise, or another worker has it. The reply can have the task.
 
     `attempt`: the attempt as it is.
     """
@@ -179,7 +178,7 @@ class ReportTooLate(Exception):
 
     @property
     def reply(self) -> HttpResponse:
-        """Return the task, which tells its worker to stop."""
+        """Return the reply that has the task, so that its worker can stop."""
         return Json(wire_task(self.attempt))
 
 
@@ -237,7 +236,7 @@ def _require_in_time(result: TaskResult, actor: Actor) -> None:
     """Check that a report that changed nothing is the repetition of one that was accepted.
 
     Raises:
-        ReportTooLate: when it is not. A caller who may not see the task is not told.
+        ReportTooLate: when it is not. For a caller who may not see the task, the check passes.
     """
     attempts = Attempt.objects.of_runs().filter(pk=result.attempt_id)
     targets_of_task = targets.targets_of_attempts(attempts)
