@@ -141,12 +141,7 @@ def authenticate_token(token: str) -> Actor:
 
 
 def _authenticate_session(request: HttpRequest, *, changes_state: bool) -> Actor:
-    """Return the user of a browser session, with CSRF protection.
-
-    Raises:
-        Unauthenticated: when no user is signed in
-        Forbidden: when the CSRF check fails.
-    """
+    """Return the user of a browser session, with CSRF protection."""
     user = getattr(request, "user", None)
     if user is None or not (user.is_active and user.is_staff):
         raise Unauthenticated("The header X-Authorization with a token is required.", code="INVALID_TOKEN")
@@ -156,11 +151,7 @@ def _authenticate_session(request: HttpRequest, *, changes_state: bool) -> Actor
 
 
 def _require_csrf_token(request: HttpRequest, *, is_required: bool) -> None:
-    """Check the CSRF token of a request. `is_required`: check it for GET as well.
-
-    Raises:
-        Forbidden: when the token is missing or wrong.
-    """
+    """Check the CSRF token of a request. `is_required`: check it for GET as well."""
     check = CSRFCheck(lambda request: None)
     check.process_request(request)
     method = request.method

@@ -189,11 +189,7 @@ def _lock(lease: TokenLease) -> Iterator[None]:
 
 
 def _renew(lease: TokenLease, caller: str, rate: Rate, now: int) -> None:
-    """Return unused tokens to the bucket and take new ones.
-
-    Raises:
-        QuotaExceeded: when the bucket is empty.
-    """
+    """Return unused tokens to the bucket and take new ones."""
     is_used_up = not lease.tokens and now <= lease.expires_at
     size = min(lease.size * 2, max(1, int(lease.limit * MAX_SHARE))) if is_used_up else 1
     unused, lease.tokens = lease.tokens, 0
@@ -257,11 +253,7 @@ def save_quotas(kind: str, name: str, values: Mapping[str, float | None], by: st
 
 
 def delete_quotas(caller: str, by: str) -> None:
-    """Delete the quotas of a caller, so that the default applies. For "" delete the default.
-
-    Raises:
-        NotFound: when it has none.
-    """
+    """Delete the quotas of a caller, so that the default applies. For "" delete the default."""
     with transaction.atomic():
         row = next((row for row in CallerQuota.objects.select_for_update() if caller_of_row(row) == caller), None)
         if row is None:

@@ -104,12 +104,7 @@ def _with_headers(response: ResponseT, reply: "ProtocolReply") -> ResponseT:
 
 
 def _authenticate(request: HttpRequest) -> Actor:
-    """Return the caller, and pass its token on to the requests that tools make.
-
-    Raises:
-        Unauthenticated: when the credentials are missing or invalid.
-        Forbidden: when a page of another site sends the request.
-    """
+    """Return the caller, and pass its token on to the requests that tools make."""
     reject_cross_site_requests(request)
     scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     if conf.api_access != "open":
@@ -123,11 +118,7 @@ def _authenticate(request: HttpRequest) -> Actor:
 
 
 def _token_of_key(credentials: str) -> str:
-    """Return a token for a key and its secret.
-
-    Raises:
-        Unauthenticated: when they are invalid.
-    """
+    """Return a token for a key and its secret."""
     try:
         key_id, _, secret = base64.b64decode(credentials, validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):

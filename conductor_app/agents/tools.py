@@ -132,11 +132,7 @@ def _test(arguments: Arguments) -> ApiCall:
 
 
 def _without_request(arguments: Arguments) -> ApiCall:
-    """Return no request: the protocol follows the run.
-
-    Raises:
-        NotImplementedError: always.
-    """
+    """Return no request: the protocol follows the run."""
     raise NotImplementedError
 
 

@@ -79,11 +79,7 @@ def describe_budget(reference: Mapping[str, str] | None) -> str:
 
 
 def find_reference(budget_id: int) -> dict[str, str]:
-    """Return what identifies a budget in an alert.
-
-    Raises:
-        Invalid: when there is no such budget.
-    """
+    """Return what identifies a budget in an alert."""
     budget = ModelBudget.objects.filter(pk=budget_id).first()
     if budget is None:
         raise Invalid(_("There is no such budget."))

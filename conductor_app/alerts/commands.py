@@ -316,11 +316,7 @@ def _check_addresses(text: str) -> None:
 
 
 def delete_target(target_id: int, by: str) -> None:
-    """Delete a target. Its alerts are kept and no longer sent to it.
-
-    Raises:
-        NotFound: when there is no such target.
-    """
+    """Delete a target. Its alerts are kept and no longer sent to it."""
     with transaction.atomic():
         row = find_target(target_id)
         _record_change(row, "delete", by)
@@ -328,11 +324,7 @@ def delete_target(target_id: int, by: str) -> None:
 
 
 def find_target(target_id: int) -> AlertTarget:
-    """Return a target.
-
-    Raises:
-        NotFound: when there is no such target.
-    """
+    """Return a target."""
     row = AlertTarget.objects.filter(pk=min(target_id, 2**62)).first()
     if row is None:
         raise NotFound(f"There is no alert target {target_id}.")
@@ -349,11 +341,7 @@ def target_settings(row: AlertTarget) -> dict[str, str]:
 
 
 def send_test(target_id: int, by: str) -> AlertFiring:
-    """Send a test to a target through the outbox, once. The returned row gets its answer.
-
-    Raises:
-        NotFound: when there is no such target.
-    """
+    """Send a test to a target through the outbox, once. The returned row gets its answer."""
     now = clock.now()
     with transaction.atomic():
         row = find_target(target_id)

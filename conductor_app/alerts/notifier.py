@@ -97,11 +97,7 @@ def _send_email(settings: dict[str, str], notice: AlertNotice) -> str:
 
 
 def _send(request: TargetRequest) -> str:
-    """Send a request and return the answer.
-
-    Raises:
-        TargetFailed: when there is no answer, or its status is not 2xx.
-    """
+    """Send a request and return the answer."""
     inputs = {"uri": request.url, "method": "POST", "headers": dict(request.headers), "body": request.body}
     try:
         # The whole request is confidential: a redirect to another origin gets none of it.

@@ -60,11 +60,7 @@ class AlertSubject:
         return []
 
     def find(self, id: int) -> dict[str, str]:
-        """Return what refers to the object with an id from the form.
-
-        Raises:
-            Invalid: when there is no such object.
-        """
+        """Return what refers to the object with an id from the form."""
         raise Invalid(_("This server has no such subject of alerts."))
 
     def measure(self, alert: Alert, since: int, now: int) -> SubjectMeasure:

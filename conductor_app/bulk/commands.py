@@ -114,11 +114,7 @@ class BulkRequest:
 
 
 def start(request: BulkRequest, by: str) -> str:
-    """Start a bulk operation, or submit it for approval if the policy requires that. Returns its id.
-
-    Raises:
-        Invalid: when a value of the request is invalid.
-    """
+    """Start a bulk operation, or submit it for approval if the policy requires that. Returns its id."""
     _check(request)
     now = clock.now()
     row = BulkOperation(
@@ -149,11 +145,7 @@ def start(request: BulkRequest, by: str) -> str:
 
 
 def _options(request: BulkRequest) -> dict[str, Any]:
-    """Return the options of the action.
-
-    Raises:
-        Invalid: when an option is missing.
-    """
+    """Return the options of the action."""
     if request.action not in LABELLING:
         return {name: True for name in OPTIONS if request.options.get(name)}
     if not (names := control.clean_labels(request.labels)):
@@ -261,11 +253,7 @@ def stop(operation_id: str, by: str, reason: str = "") -> None:
 
 
 def withdraw(operation_id: str, run_ids: Iterable[str], by: str, reason: str = "") -> int:
-    """Withdraw runs that an operation has not handled yet. Returns how many.
-
-    Raises:
-        NotFound: when there is no such operation.
-    """
+    """Withdraw runs that an operation has not handled yet. Returns how many."""
     now = clock.now()
     with transaction.atomic():
         row = lock_operation(operation_id)
@@ -317,11 +305,7 @@ def _find_operation(operation_id: str) -> BulkOperation:
 
 
 def lock_operation(operation_id: str) -> BulkOperation:
-    """Lock an operation until the transaction ends.
-
-    Raises:
-        NotFound: when there is no such operation.
-    """
+    """Lock an operation until the transaction ends."""
     row = BulkOperation.objects.select_for_update().filter(pk=operation_id).first()
     if row is None:
         raise NotFound(f"There is no bulk operation {operation_id}.")

@@ -166,11 +166,7 @@ def _filter_failure_groups(found: RunQuerySet, ids: Collection[int]) -> RunQuery
 
 
 def _parse_group_ids(text: str) -> list[int]:
-    """Return the ids of failure groups in a text such as `3,7`.
-
-    Raises:
-        Invalid: when a part is not an id, or when there are too many.
-    """
+    """Return the ids of failure groups in a text such as `3,7`."""
     ids = text.split(",")
     if not all(id.isdecimal() and len(id) < MAX_ID_DIGITS for id in ids) or len(ids) > MAX_IDS:
         raise Invalid(f"Not numbers of failure groups: {text[:40]!r}. Use a format such as 3,7.")

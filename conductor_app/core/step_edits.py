@@ -145,11 +145,7 @@ def move_step(document: Document, path: str, place: str) -> StepEdit:
 
 
 def delete_step(document: Document, path: str) -> StepEdit:
-    """Delete a step with the steps inside it, and remove all references to them.
-
-    Raises:
-        NotFound: when there is no such step.
-    """
+    """Delete a step with the steps inside it, and remove all references to them."""
     sequence, index = find_step(document, path)
     begin, end = sequence.unit(index)
     remaining = _replace_steps(document, sequence, [*sequence.steps[:begin], *sequence.steps[end:]])
@@ -203,11 +199,7 @@ def rename_step(document: Document, path: str, ref: str) -> StepEdit:
 
 
 def replace_step(document: Document, path: str, step: dict[str, Any]) -> StepEdit:
-    """Replace the document of a step, which keeps its reference.
-
-    Raises:
-        NotFound: when there is no such step.
-    """
+    """Replace the document of a step, which keeps its reference."""
     sequence, index = find_step(document, path)
     return _finish(document, replace_at(document, (*sequence.keys, index), step), path)
 
@@ -491,11 +483,7 @@ def _find_place(document: Document, path: str) -> tuple[StepSequence, int]:
 
 
 def find_step(document: Document, path: str) -> tuple[StepSequence, int]:
-    """Return the sequence that contains the step of a path, and its index.
-
-    Raises:
-        NotFound: when the document has no such step.
-    """
+    """Return the sequence that contains the step of a path, and its index."""
     sequence, index = _find_place(document, path)
     if index >= len(sequence.steps) or not isinstance(sequence.steps[index], Mapping):
         raise NotFound(f"The definition has no step {path[:200]}.")

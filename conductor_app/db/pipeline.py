@@ -37,11 +37,7 @@ _statement_numbers = count()
 
 
 def execute_batch(statements: Sequence[Statement]) -> list[tuple[int, list[int]]]:
-    """Execute the statements in order. Returns the number of rows that each changed, and the ids that it returned.
-
-    Raises:
-        DatabaseError: as a cursor does.
-    """
+    """Execute the statements in order. Returns the number of rows that each changed, and the ids that it returned."""
     return _changes(statements, _send_statements(statements, connections[DEFAULT_DB_ALIAS]))
 
 
@@ -74,21 +70,13 @@ def _returned_ids(result: PGresult) -> list[int]:
 
 
 def fetch(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Return all rows of a query.
-
-    Raises:
-        DatabaseError: as a cursor does.
-    """
+    """Return all rows of a query."""
     [rows] = fetch_together([(sql, params)])
     return rows
 
 
 def fetch_together(queries: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
-    """Return all rows of each query.
-
-    Raises:
-        DatabaseError: as a cursor does.
-    """
+    """Return all rows of each query."""
     database = connections[DEFAULT_DB_ALIAS]
     results = _send_statements(queries, database)
     reader = Transformer(database.connection)

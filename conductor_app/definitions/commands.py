@@ -82,11 +82,7 @@ def restore_workflow(name: str, version: int, by: str, reason: str = "") -> int:
 
 
 def delete_workflow(name: str, version: int, by: str, reason: str = "") -> None:
-    """Delete a version of a workflow definition. Its runs keep their resolved definitions.
-
-    Raises:
-        NotFound: when there is no such version.
-    """
+    """Delete a version of a workflow definition. Its runs keep their resolved definitions."""
     with transaction.atomic():
         if not WorkflowDefinition.objects.filter(name=name, version=version).delete()[0]:
             raise NotFound(f"No such workflow definition: {name} version: {version}")
@@ -137,20 +133,12 @@ def _try_to_save(row: Any, taken: str) -> None:
 
 
 def archive(kind: type[WorkflowDefinition] | type[TaskDefinition], name: str, by: str, reason: str = "") -> None:
-    """Archive all versions of a definition: lists hide it, and it still works.
-
-    Raises:
-        NotFound: when there is no such definition.
-    """
+    """Archive all versions of a definition: lists hide it, and it still works."""
     _set_archived(kind, name, clock.now(), "archive", by, reason)
 
 
 def unarchive(kind: type[WorkflowDefinition] | type[TaskDefinition], name: str, by: str, reason: str = "") -> None:
-    """Show an archived definition in lists again.
-
-    Raises:
-        NotFound: when there is no such definition.
-    """
+    """Show an archived definition in lists again."""
     _set_archived(kind, name, None, "take back", by, reason)
 
 
@@ -222,11 +210,7 @@ def _save_task_row(document: Document, by: str, must_exist: bool, overwrite: boo
 
 
 def delete_task(name: str, by: str, reason: str = "") -> None:
-    """Delete a task definition.
-
-    Raises:
-        NotFound: when there is no such definition.
-    """
+    """Delete a task definition."""
     with transaction.atomic():
         if not TaskDefinition.objects.filter(name=name).delete()[0]:
             raise NotFound(f"No such task definition: {name}")
@@ -277,11 +261,7 @@ def set_save_requirement(workflow: str, holds: bool, by: str) -> None:
 
 
 def delete_case(workflow: str, name: str, by: str) -> None:
-    """Delete a simulation case.
-
-    Raises:
-        NotFound: when the workflow has no such case.
-    """
+    """Delete a simulation case."""
     with transaction.atomic():
         if not SimulationCase.objects.filter(workflow=workflow, name=name).delete()[0]:
             raise NotFound(f"{workflow} has no case {name}.")

@@ -177,11 +177,7 @@ def _save_schema(document: Document, by: str, new_version: bool, reason: str) ->
 
 
 def delete_schema(name: str, version: int | None, by: str, reason: str = "") -> None:
-    """Delete one version of a schema, or all. Resolved definitions keep their copies.
-
-    Raises:
-        NotFound: when there is no such schema.
-    """
+    """Delete one version of a schema, or all. Resolved definitions keep their copies."""
     with transaction.atomic():
         rows = SchemaDefinition.objects.filter(name=name)
         chosen = rows if version is None else rows.filter(version=version)
@@ -194,11 +190,7 @@ def delete_schema(name: str, version: int | None, by: str, reason: str = "") -> 
 
 
 def find_schema(name: str, version: int | None = None) -> SchemaDefinition:
-    """Return a schema by name and version, without a version the newest.
-
-    Raises:
-        NotFound: when there is no such schema.
-    """
+    """Return a schema by name and version, without a version the newest."""
     rows = SchemaDefinition.objects.filter(name=name)
     row = (rows.order_by("-version") if version is None else rows.filter(version=version)).first()
     if row is None:

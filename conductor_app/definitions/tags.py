@@ -37,11 +37,7 @@ TAGGED_MODELS = {
 
 
 def list_tags(target: str, name: str) -> list[Document]:
-    """Return the tags of an object. The rate limit of a workflow is shown as a tag.
-
-    Raises:
-        NotFound: when there is no such object.
-    """
+    """Return the tags of an object. The rate limit of a workflow is shown as a tag."""
     _refuse_unknown(target, name)
     found = metadata_tags(target, name)
     config = run_limit(name) if target == WORKFLOW_DEF else None
@@ -93,11 +89,7 @@ def add_tags(target: str, name: str, tags: Iterable[Document], by: str) -> None:
 
 
 def remove_tags(target: str, name: str, tags: Iterable[Document], by: str) -> None:
-    """Remove tags from an object. Tags that it does not have are ignored.
-
-    Raises:
-        NotFound: when there is no such object.
-    """
+    """Remove tags from an object. Tags that it does not have are ignored."""
     with transaction.atomic():
         _refuse_unknown(target, name)
         for tag in tags:
@@ -124,11 +116,7 @@ def set_tags(target: str, name: str, tags: list[Document], by: str) -> None:
 
 
 def run_limit(name: str) -> Document | None:
-    """Return the rate limit of a workflow's newest version, or None.
-
-    Raises:
-        NotFound: when there is no such workflow.
-    """
+    """Return the rate limit of a workflow's newest version, or None."""
     row = WorkflowDefinition.objects.filter(name=name).order_by("-version").first()
     if row is None:
         raise NotFound(f"No such workflow found by name: {name}")
@@ -136,12 +124,7 @@ def run_limit(name: str) -> Document | None:
 
 
 def set_run_limit(name: str, config: Document | None, by: str) -> None:
-    """Set or remove the rate limit of all versions of a workflow.
-
-    Raises:
-        NotFound: when there is no such workflow.
-        ValidationFailed: when the rate limit is invalid.
-    """
+    """Set or remove the rate limit of all versions of a workflow."""
     with transaction.atomic():
         _refuse_unknown(WORKFLOW_DEF, name)
         for row in WorkflowDefinition.objects.select_for_update().filter(name=name).order_by("version"):

@@ -80,11 +80,7 @@ class RunPlanConfirmation(ConductorView):
 
 
 def _require_debug_of(request: ConductorRequest, operation: Operation) -> None:
-    """Check the permission of the debugger, if the operation belongs to it.
-
-    Raises:
-        Forbidden: when it is missing.
-    """
+    """Check the permission of the debugger, if the operation belongs to it."""
     if operation.name == "rewind":
         may_debug.check(request, {})
 

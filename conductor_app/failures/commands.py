@@ -103,11 +103,7 @@ def transition_group(
 
 
 def assign_group(group_id: int, assignee: str, by: str, reason: str = "") -> None:
-    """Assign a failure group to a user. An empty name removes the assignment.
-
-    Raises:
-        NotFound: when there is no such group.
-    """
+    """Assign a failure group to a user. An empty name removes the assignment."""
     with transaction.atomic():
         group = _lock_group(group_id)
         was, group.assignee = group.assignee, assignee.strip()[:255]
@@ -116,11 +112,7 @@ def assign_group(group_id: int, assignee: str, by: str, reason: str = "") -> Non
 
 
 def annotate_group(group_id: int, note: str, by: str) -> None:
-    """Replace the note of a failure group.
-
-    Raises:
-        NotFound: when there is no such group.
-    """
+    """Replace the note of a failure group."""
     with transaction.atomic():
         group = _lock_group(group_id)
         group.note = note.strip()[:5000]

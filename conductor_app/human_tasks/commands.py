@@ -166,11 +166,7 @@ def load_input(attempt: Attempt) -> Mapping[str, Any]:
 
 
 def _require_valid_output(attempt_id: str, output: dict[str, Any], merges: bool) -> None:
-    """Refuse an output that violates a schema, so that the person can correct it before the task is resolved.
-
-    Raises:
-        OutputInvalid: with all violations.
-    """
+    """Refuse an output that violates a schema, so that the person can correct it before the task is resolved."""
     rows = (
         Attempt.objects.of_runs()
         .select_related("task", "run")
@@ -414,11 +410,7 @@ def add_comment(task_id: str, text: str, by: str) -> None:
 
 
 def find_open_task_by_ref(run_id: str, ref: str) -> Task:
-    """Return the open HUMAN task with this reference in a run, in the iteration that it names or in any.
-
-    Raises:
-        NotFound: when there is no such task.
-    """
+    """Return the open HUMAN task with this reference in a run, in the iteration that it names or in any."""
     task = find_open_task(run_id, ref)
     if task is None or task.type != Human.type:
         raise NotFound(f"Found no open human task {ref} of workflow {run_id}")

@@ -23,11 +23,7 @@ MAX_AT_ONCE = 500
 
 
 def find_template(name: str, version: int = 0) -> FormTemplate:
-    """Return a template; the newest version if `version` is 0.
-
-    Raises:
-        NotFound: when there is no such template.
-    """
+    """Return a template; the newest version if `version` is 0."""
     rows = FormTemplate.objects.filter(name=name)
     row = (rows.filter(version=version) if version else rows.order_by("-version")).first()
     if row is None:
@@ -124,11 +120,7 @@ def _save_one(document: dict[str, Any], by: str, new_version: bool, reason: str)
 
 
 def delete_template(name: str, version: int | None, by: str, reason: str = "") -> None:
-    """Delete one version of a form template, or all. Open tasks that use it are shown without it.
-
-    Raises:
-        NotFound: when there is no such template.
-    """
+    """Delete one version of a form template, or all. Open tasks that use it are shown without it."""
     with transaction.atomic():
         rows = FormTemplate.objects.filter(name=name)
         chosen = rows if version is None else rows.filter(pk=find_template(name, version).pk)

@@ -44,11 +44,7 @@ def _child_ended(message: Message) -> None:
 
 
 def _end_waiting_task(message: Message, child_id: str, run_id: str, attempt: str) -> None:
-    """Resolve the task that waits for this child with the child's result.
-
-    Raises:
-        NotFound: when the attempt was removed.
-    """
+    """Resolve the task that waits for this child with the child's result."""
     child = load_child_result(child_id, attempt)
     if not child.is_awaited:
         raise NotFound

@@ -120,11 +120,7 @@ def delete_schedule(name: str, by: str, reason: str = "") -> None:
 
 
 def change_tags(name: str, change: Callable[[Tags], Tags], by: str) -> None:
-    """Replace the tags of a schedule by the result of `change`.
-
-    Raises:
-        NotFound: when there is no such schedule.
-    """
+    """Replace the tags of a schedule by the result of `change`."""
     with transaction.atomic():
         row = lock_schedule(name)
         row.tags = change(row.tags)
@@ -212,11 +208,7 @@ def _missed_executions(schedule: Schedule, slots: list[ScheduleSlot], now: int) 
 
 
 def next_times(expression: str, zone_id: str, *, starts_at: int | None, ends_at: int | None, limit: int) -> list[int]:
-    """Return the next times of a cron expression in milliseconds, at most `limit`.
-
-    Raises:
-        Invalid: when the expression or the time zone is invalid.
-    """
+    """Return the next times of a cron expression in milliseconds, at most `limit`."""
     written = {"cronExpression": expression, "zoneId": zone_id}
     table = parse_timetable({**written, "scheduleStartTime": starts_at, "scheduleEndTime": ends_at})
     found: list[int] = []

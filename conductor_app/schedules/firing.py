@@ -30,11 +30,7 @@ from .models import EXECUTED, FAILED, WAITING, Schedule, ScheduleExecution, Sche
 
 
 def lock_schedule(name: str) -> Schedule:
-    """Lock a schedule until the transaction ends.
-
-    Raises:
-        NotFound: when there is no such schedule.
-    """
+    """Lock a schedule until the transaction ends."""
     found = Schedule.objects.select_for_update().filter(name=name).first()
     if found is None:
         raise NotFound(f"No such schedule found by name: {name}")
@@ -141,11 +137,7 @@ HELD = (
 
 
 def pause_schedule(name: str, by: str, reason: str = "") -> None:
-    """Pause a schedule until it is resumed.
-
-    Raises:
-        NotFound: when there is no such schedule.
-    """
+    """Pause a schedule until it is resumed."""
     with transaction.atomic():
         row, now = lock_schedule(name), clock.now()
         row.is_paused, row.paused_reason = True, reason
@@ -293,13 +285,7 @@ def start_waiting_execution(execution_id: str) -> None:
 
 
 def _start_run(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -> None:
-    """Start the run of a slot, or record why it could not be started.
-
-    Raises:
-        SlotTaken: when another process handled the slot.
-        PreviousRunOpen: when a run of the schedule is open and the policy does not allow two.
-        Exception: when the database cannot be reached, has no space, or is read-only. The slot stays due.
-    """
+    """Start the run of a slot, or record why it could not be started."""
     is_standalone = schedule.overlap in EXCLUSIVE or execution.waits_for_others
     if is_standalone and _blocks_start(schedule, execution):
         raise PreviousRunOpen

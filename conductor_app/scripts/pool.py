@@ -375,11 +375,7 @@ class Pool:
         return result
 
     def _wait(self, ticket: Ticket) -> None:
-        """Wait until the ticket is granted.
-
-        Raises:
-            ScriptsUnavailable: after a short time if many others of its owner wait, and after a long one.
-        """
+        """Wait until the ticket is granted."""
         if ticket.granted.wait(PATIENCE_SECONDS):
             return
         if not self._queue.may_keep_waiting(ticket):

@@ -342,22 +342,14 @@ def parse_headers(fields: dict[str, Any]) -> CaseInsensitiveDict:
 
 
 def validate_header_name(name: str) -> str:
-    """Return the name of a header.
-
-    Raises:
-        InvalidHttpRequest: when it is invalid.
-    """
+    """Return the name of a header."""
     if not HEADER_NAME.fullmatch(name):
         raise InvalidHttpRequest(f"{quote_value(name)} is not a valid header name")
     return name
 
 
 def validate_header_value(name: str, value: JsonValue) -> str:
-    """Return the value of a header as text. Line breaks are refused, because they would start another header.
-
-    Raises:
-        InvalidHttpRequest: when it is invalid.
-    """
+    """Return the value of a header as text. Line breaks are refused, because they would start another header."""
     text = ", ".join(header_texts(value))
     if not HEADER_VALUE.fullmatch(text):
         raise InvalidHttpRequest(
@@ -391,11 +383,7 @@ def encode_body(fields: dict[str, Any], content_type: str) -> bytes | None:
 
 
 def parse_timeout(fields: dict[str, Any], name: str) -> float:
-    """Return a timeout in seconds from a field in milliseconds. 0 means only the total limit.
-
-    Raises:
-        InvalidHttpRequest: when it is not a number.
-    """
+    """Return a timeout in seconds from a field in milliseconds. 0 means only the total limit."""
     value = fields.get(name)
     try:
         milliseconds = DEFAULT_TIMEOUT if value is None else float(value)

@@ -97,11 +97,7 @@ def _find_attempt(attempt: ClaimedAttempt, inputs: Inputs) -> Attempt:
 
 
 def _require_repeated(attempt_id: str, outcome: str) -> None:
-    """Check that a task has ended as the step sets it: an earlier execution of the step may have done it.
-
-    Raises:
-        Conflict: when it has ended otherwise.
-    """
+    """Check that a task has ended as the step sets it: an earlier execution of the step may have done it."""
     status = Attempt.objects.filter(pk=attempt_id).values_list("status", flat=True).first()
     if status != outcome:
         raise Conflict(f"Task {attempt_id} has already ended with status {status or 'unknown'}.")

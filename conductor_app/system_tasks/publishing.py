@@ -110,11 +110,7 @@ def encode_value(value: JsonValue) -> bytes:
 
 
 def _wait_ms(request: dict[str, Any]) -> int:
-    """Return the timeout in milliseconds, of at least SHORTEST_MS: a first connection may take that long.
-
-    Raises:
-        InvalidKafkaRequest: when a timeout is not a number.
-    """
+    """Return the timeout in milliseconds, of at least SHORTEST_MS: a first connection may take that long."""
     try:
         requested_ms = int(request.get("requestTimeoutMs") or 0) + int(request.get("maxBlockMs") or 0)
     except (TypeError, ValueError, OverflowError):

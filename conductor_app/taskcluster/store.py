@@ -101,11 +101,7 @@ class NewPulseMessage(NamedTuple):
 
 
 def load_task(task_id: str) -> StandaloneTask:
-    """Return the task, without a lock. One statement reads it, so that its counters and attempts are consistent.
-
-    Raises:
-        NotFound: when there is no such task.
-    """
+    """Return the task, without a lock. One statement reads it, so that its counters and attempts are consistent."""
     rows = fetch(*STANDALONE_TASKS_SQL["load_standalone"].bind(task_id=task_id, ignored_dependency=""))
     return parse_standalone_task(rows) if rows else _raise_not_found(task_id)
 
@@ -129,11 +125,7 @@ def load_for_update(task_id: str, ignored_dependency: str = "") -> StandaloneTas
 
 
 def load_definition(task_id: str) -> dict[str, Any]:
-    """Return the definition of a task.
-
-    Raises:
-        NotFound: when there is no such task.
-    """
+    """Return the definition of a task."""
     rows = fetch(*STANDALONE_TASKS_SQL["load_task_definition"].bind(task_id=task_id))
     return loads(rows[0][0]) if rows else _raise_not_found(task_id)
 

@@ -346,11 +346,7 @@ class AdaptedWorker(ThreadWorker):
         self._application = application
 
     def _call_application(self, environ: dict[str, Any], start_response: Any) -> Any:
-        """Call the application.
-
-        Raises:
-            RequestWaits: when the request waits.
-        """
+        """Call the application."""
         conn = getattr(self._handling, "conn", None)
         if conn is None:
             return self._application(environ, start_response)

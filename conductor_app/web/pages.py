@@ -374,12 +374,7 @@ class Page:
     live_template = ""
 
     def get_context(self, request: HttpRequest, *args: Any, **url_kwargs: Any) -> dict[str, Any]:
-        """Return the context of the template.
-
-        Raises:
-            NotFound: when there is no such object.
-            NotImplementedError: when the subclass does not implement it.
-        """
+        """Return the context of the template."""
         raise NotImplementedError
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -433,11 +428,7 @@ class ObjectPage(Page):
     route = ""
 
     def handle_post(self, request: HttpRequest, *args: Any, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
-        """Handle a form of the page. Return a response, or the context to render the page again.
-
-        Raises:
-            NotFound: when there is no such object.
-        """
+        """Handle a form of the page. Return a response, or the context to render the page again."""
         return HttpResponseNotAllowed(["GET"])
 
     def sidebar_entry(self) -> dict[str, Any]:

@@ -259,11 +259,7 @@ def read_default_access(document: Document) -> dict[str, list[str]]:
 
 
 def read_target(document: Document) -> tuple[str, str]:
-    """Return the type and the id of a target.
-
-    Raises:
-        Invalid: when the target is incomplete or its type is unknown.
-    """
+    """Return the type and the id of a target."""
     kind, id = _check_target_type(read_text(document, "type")), read_text(document, "id", max_length=512)
     if kind == "TAG" and ":" not in id:
         raise Invalid("A tag must have the form key:value.")
@@ -280,11 +276,7 @@ def _check_target_type(given: str) -> str:
 
 
 def read_object_member(document: Document, name: str) -> Document:
-    """Return a member of the document that must be an object.
-
-    Raises:
-        Invalid: when it is no object.
-    """
+    """Return a member of the document that must be an object."""
     value = document.get(name)
     if not isinstance(value, dict):
         raise Invalid(f"'{name}' must be an object.")

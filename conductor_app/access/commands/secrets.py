@@ -45,11 +45,7 @@ def put_variable(name: str, value: str, by: str, reason: str = "") -> None:
 
 
 def check_name_and_value(name: str, value: str) -> None:
-    """Check the name and the value of a secret or variable.
-
-    Raises:
-        Invalid: when one of them is invalid.
-    """
+    """Check the name and the value of a secret or variable."""
     _check_name(name)
     if not value:
         raise Invalid("The value must not be empty.")
@@ -103,11 +99,7 @@ def _delete(model: type[Secret | Variable], name: str, by: str, reason: str) -> 
 
 
 def tags_of(model: type[Secret | Variable], name: str) -> Tags:
-    """Return the tags of a secret or variable. A variable that does not exist can have tags, as in Orkes.
-
-    Raises:
-        NotFound: when there is no such secret.
-    """
+    """Return the tags of a secret or variable. A variable that does not exist can have tags, as in Orkes."""
     found = model.objects.filter(pk=name).values_list("tags", flat=True).first()
     if found is not None:
         return found

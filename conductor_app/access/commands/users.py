@@ -77,12 +77,7 @@ def administrators() -> "QuerySet[User]":
 
 
 def find_subject(kind: str, id: str) -> Subject:
-    """Return a subject by kind and id.
-
-    Raises:
-        NotFound: when there is no such subject.
-        Invalid: when the kind is unknown.
-    """
+    """Return a subject by kind and id."""
     if kind == USER:
         return Subject(user_id=find_user(id).pk)
     if kind == GROUP:
@@ -106,11 +101,7 @@ def find_user(id: str) -> User:
 
 
 def find_group(id: str) -> Group:
-    """Return the group with this name. Roles are not groups.
-
-    Raises:
-        NotFound: when there is no such group.
-    """
+    """Return the group with this name. Roles are not groups."""
     found = list_groups().filter(name=id).first()
     if found is None:
         raise NotFound(f"There is no group {id}.")
@@ -398,11 +389,7 @@ def delete_group(id: str, by: str) -> None:
 
 
 def add_users(id: str, user_ids: Sequence[str], by: str) -> None:
-    """Add users to a group, all or none.
-
-    Raises:
-        NotFound: when there is no such group, or one of the users does not exist.
-    """
+    """Add users to a group, all or none."""
     with transaction.atomic():
         group = find_group(id)
         require_group_permissions([group])

@@ -68,12 +68,7 @@ def save_integration(name: str, given: Mapping[str, Any], by: str, reason: str =
 
 
 def save_integrations(documents: Sequence[Mapping[str, Any]], by: str) -> None:
-    """Create or replace several integrations, or none if one of them is refused. Each document has a `name`.
-
-    Raises:
-        Invalid: when a name is invalid.
-        ValidationFailed: when a field is invalid.
-    """
+    """Create or replace several integrations, or none if one of them is refused. Each document has a `name`."""
     with transaction.atomic():
         for document in documents:
             save_integration(document.get("name", ""), document, by)
@@ -286,11 +281,7 @@ def delete_model(integration: str, name: str, by: str, reason: str = "") -> list
 
 
 def find_model(integration: str, name: str, for_update: bool = False) -> IntegrationModel:
-    """Return a model of an integration. `for_update` locks it until the end of the transaction.
-
-    Raises:
-        NotFound: when there is no such model.
-    """
+    """Return a model of an integration. `for_update` locks it until the end of the transaction."""
     rows = IntegrationModel.objects.select_for_update() if for_update else IntegrationModel.objects
     row = rows.filter(integration=integration, name=name).first()
     if row is None:
@@ -306,11 +297,7 @@ def model_in_any_order(first: str, second: str) -> tuple[str, str]:
 
 
 def change_integration_tags(name: str, change: Callable[[Tags], Tags], by: str) -> None:
-    """Replace the tags of an integration by the result of `change`.
-
-    Raises:
-        NotFound: when there is no such integration.
-    """
+    """Replace the tags of an integration by the result of `change`."""
     with transaction.atomic():
         row = find_integration(name, for_update=True)
         row.tags = change(row.tags)
@@ -320,11 +307,7 @@ def change_integration_tags(name: str, change: Callable[[Tags], Tags], by: str) 
 
 
 def change_model_tags(integration: str, name: str, change: Callable[[Tags], Tags], by: str) -> None:
-    """Replace the tags of a model by the result of `change`.
-
-    Raises:
-        NotFound: when there is no such model.
-    """
+    """Replace the tags of a model by the result of `change`."""
     with transaction.atomic():
         row = find_model(integration, name, for_update=True)
         row.tags = change(row.tags)

@@ -142,22 +142,13 @@ def save_prompts(documents: Sequence[Mapping[str, Any]], by: str, *, new_version
 
 
 def update_prompt(name: str, template: str, by: str, **fields: Any) -> Prompt:
-    """Overwrite the newest version of a prompt, or another one, with the fields of `save_prompt`.
-
-    Raises:
-        NotFound: when there is no such prompt.
-        ValidationFailed: when the prompt is invalid.
-    """
+    """Overwrite the newest version of a prompt, or another one, with the fields of `save_prompt`."""
     find_prompt(name, fields.get("version"))
     return save_prompt(name, template, by, **fields)
 
 
 def delete_prompt(name: str, version: int | None, by: str) -> None:
-    """Delete one version of a prompt, or all.
-
-    Raises:
-        NotFound: when there is no such prompt.
-    """
+    """Delete one version of a prompt, or all."""
     with transaction.atomic():
         rows = Prompt.objects.filter(name=name)
         chosen = list(rows if version is None else rows.filter(pk=find_prompt(name, version).pk))
@@ -169,11 +160,7 @@ def delete_prompt(name: str, version: int | None, by: str) -> None:
 
 
 def find_prompt(name: str, version: int | None = None) -> Prompt:
-    """Return a version of a prompt, without a version the newest.
-
-    Raises:
-        NotFound: when there is no such prompt.
-    """
+    """Return a version of a prompt, without a version the newest."""
     rows = Prompt.objects.filter(name=name)
     row = (rows.filter(version=version) if version else rows.order_by("-version")).first()
     if row is None:
@@ -182,11 +169,7 @@ def find_prompt(name: str, version: int | None = None) -> Prompt:
 
 
 def bind_prompt(integration: str, model: str, name: str, by: str) -> None:
-    """Add a model to those that the newest version of a prompt may be used with.
-
-    Raises:
-        NotFound: when there is no such prompt or model.
-    """
+    """Add a model to those that the newest version of a prompt may be used with."""
     with transaction.atomic():
         row = find_prompt(name)
         bound = str(find_model(integration, model))
@@ -197,11 +180,7 @@ def bind_prompt(integration: str, model: str, name: str, by: str) -> None:
 
 
 def change_prompt_tags(name: str, change: Callable[[Tags], Tags], by: str) -> None:
-    """Replace the tags of all versions of a prompt by the result of `change`.
-
-    Raises:
-        NotFound: when there is no such prompt.
-    """
+    """Replace the tags of all versions of a prompt by the result of `change`."""
     with transaction.atomic():
         versions = list(Prompt.objects.select_for_update().filter(name=name).order_by("version"))
         if not versions:

@@ -101,11 +101,7 @@ def replace_parts(place: Place, parent_id: str, documents: Sequence[Document], d
 
 
 def delete_index(place: Place, by: str, reason: str = "") -> int:
-    """Delete the documents of a namespace of an index. Returns their number.
-
-    Raises:
-        NotFound: when it has none.
-    """
+    """Delete the documents of a namespace of an index. Returns their number."""
     with transaction.atomic():
         count = place.rows().delete()[0]
         if not count:

@@ -203,11 +203,7 @@ def read_chat(inputs: Mapping[str, Any], instructions: str) -> ChatRequest:
 
 
 def read_text(inputs: Mapping[str, Any], prompt: str) -> ChatRequest:
-    """Return the request of a text task: the prompt as instructions, and a message that asks to follow them.
-
-    Raises:
-        InputRejected: when an input is invalid.
-    """
+    """Return the request of a text task: the prompt as instructions, and a message that asks to follow them."""
     text = fill_placeholders(prompt, mapping(inputs, "promptVariables"))
     if not text.strip():
         raise InputRejected("the prompt is empty: set promptName or prompt")
@@ -264,11 +260,7 @@ def complete_turns(messages: list[ChatMessage]) -> Iterator[ChatMessage]:
 
 
 def read_message(given: JsonValue, variables: Mapping[str, Any]) -> ChatMessage:
-    """Return a message of the input.
-
-    Raises:
-        InputRejected: when it is invalid.
-    """
+    """Return a message of the input."""
     if not isinstance(given, Mapping):
         raise InputRejected(f"each of messages must be an object with role and message, not {quote_value(given, 60)}")
     role = given.get("role", "user")

@@ -122,11 +122,7 @@ class McpWorker(BuiltInWorker):
             return WorkResult(status, {}, f"{named}: {failure.reason}")
 
     def session(self, inputs: dict[str, Any]) -> Callable[["Client"], Awaitable[dict[str, Any]]]:
-        """Return the function that sends the requests and returns the output of the task.
-
-        Raises:
-            InputRejected: when the input is invalid.
-        """
+        """Return the function that sends the requests and returns the output of the task."""
         raise NotImplementedError
 
 
@@ -204,11 +200,7 @@ def with_parsed_text(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_server(inputs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-    """Return the address and the headers of the server.
-
-    Raises:
-        InputRejected: when they are invalid.
-    """
+    """Return the address and the headers of the server."""
     url = inputs.get("mcpServer")
     try:
         parts = urlsplit(url) if isinstance(url, str) else urlsplit("")

@@ -63,11 +63,7 @@ def add_breakpoint(known: Iterator[Breakpoint], found: Breakpoint, now: int) -> 
 
 
 def remove_breakpoint(id: str) -> Command:
-    """Return the command that removes a breakpoint from a run. A stop that it has caused remains.
-
-    Raises:
-        NotFound: when the command is applied and the run has no such breakpoint.
-    """
+    """Return the command that removes a breakpoint from a run. A stop that it has caused remains."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         known = list(breakpoints_of(run.debug))
@@ -117,11 +113,7 @@ class ContinueFromStop:
         return task
 
     def _next_debug(self, run: Run, task: Task) -> dict[str, Any]:
-        """Return the document of the run with the temporary breakpoint that the action needs.
-
-        Raises:
-            Invalid: when the step to run to does not exist, or the task has no sub-workflow to step into.
-        """
+        """Return the document of the run with the temporary breakpoint that the action needs."""
         debug = {name: value for name, value in run.debug.items() if name != "into"}
         if self.action == CONTINUE:
             return debug
@@ -138,12 +130,7 @@ class ContinueFromStop:
     def _changed_payloads(
         self, run: Run, task: Task, place: str, ctx: DecisionContext
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the changed payloads as facts of the attempt and as step state.
-
-        Raises:
-            Invalid: when the payload cannot be changed at this place.
-            Forbidden: when the run may not use an object that the new input names.
-        """
+        """Return the changed payloads as facts of the attempt and as step state."""
         facts: dict[str, Any] = {}
         step_state: dict[str, Any] = {}
         masked = masked_names(run.definition)

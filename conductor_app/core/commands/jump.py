@@ -314,12 +314,7 @@ def require_running(run: Run) -> None:
 
 
 def _find_step_position(run: Run, name: str) -> StepPosition:
-    """Return the position for a name: `a` in the current iteration, `a__2` in iteration 2.
-
-    Raises:
-        NotFound: when the run has no such step.
-        Conflict: when the iteration is over.
-    """
+    """Return the position for a name: `a` in the current iteration, `a__2` in iteration 2."""
     for ref, iteration_path in possible_keys(name):
         found = _find_step(run, ref)
         if found is not None and (not iteration_path or len(iteration_path) == len(found[0].loops)):
@@ -341,11 +336,7 @@ def _find_step(run: Run, ref: str) -> tuple[Step, Task | None] | None:
 
 
 def _current_iteration_path(run: Run, step: Step) -> tuple[int, ...]:
-    """Return the iteration path in which control will next reach the step.
-
-    Raises:
-        Conflict: when an enclosing loop has ended or passed the step.
-    """
+    """Return the iteration path in which control will next reach the step."""
     iteration_path: tuple[int, ...] = ()
     for ref in step.loops:
         loop = run.tasks.get(Key(ref, iteration_path))

@@ -97,11 +97,7 @@ class Rerun:
             yield _apply_input_override(effect, seen, places)
 
     def _kept_places(self, task: Task, ctx: DecisionContext) -> list[Place]:
-        """Return the places in the new input of the task at which its secrets stay.
-
-        Raises:
-            Invalid: when secrets or masked values would go to another receiver.
-        """
+        """Return the places in the new input of the task at which its secrets stay."""
         if self.task_input is None or not (task.step.secrets or self.restored):
             return []
         newest = ctx.attempt_payload(task, "input")

@@ -159,11 +159,7 @@ def _position_problems(
 
 
 def _changed_input(old: dict[str, Any], given: Mapping[str, Any], run: Run, definition: Definition) -> dict[str, Any]:
-    """Return the input of the run with the given values over the old ones. `***` stands for the stored masked value.
-
-    Raises:
-        Invalid: when it keeps masked values and changes others, and a step takes from data to whom they are sent.
-    """
+    """Return the input of the run with the given values over the old ones. `***` stands for the stored masked value."""
     names = masked_names(run.definition)
     restored = restore_named(dict(given), old, names)
     others = {name: value for name, value in old.items() if name not in given}

@@ -166,11 +166,7 @@ ENDED = frozenset({"COMPLETED", "COMPLETED_WITH_ERRORS"})
 
 
 def _history_of(step: Step, key: Key, inputs: Mapping[str, Any], ctx: DecisionContext) -> list[Message]:
-    """Return the messages of earlier tasks, oldest first.
-
-    Raises:
-        DataRequired: when an outcome or a payload is not loaded.
-    """
+    """Return the messages of earlier tasks, oldest first."""
     roles = _participants_of(inputs)
     if not inputs.get("previousResponseId"):
         roles = {step.ref: "assistant", **roles}

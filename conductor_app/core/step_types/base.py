@@ -60,11 +60,7 @@ class StepType(StepStructure):
         return step
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        """Return the effects that create the task when control enters the step.
-
-        Raises:
-            NotImplementedError: in this base class.
-        """
+        """Return the effects that create the task when control enters the step."""
         raise NotImplementedError
 
     def extend_inputs(self, step: Step, key: Key, inputs: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
@@ -85,11 +81,7 @@ class StepType(StepStructure):
             yield Key(task.step.follower, task.key.iteration_path)
 
     def on_child_failure(self, task: Task, failed: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        """Return the effects by which a step that handles failures continues after a failure inside it.
-
-        Raises:
-            NotImplementedError: in this base class.
-        """
+        """Return the effects by which a step that handles failures continues after a failure inside it."""
         raise NotImplementedError
 
     def run_ending(self, task: Task) -> RunEnding | None:

@@ -348,11 +348,7 @@ def _check_branch_document(document: dict[str, Any], step: Step) -> dict[str, An
 
 
 def _require_few(step: Step, inputs: dict[str, Any], limit: int) -> None:
-    """Check the number of branches before their documents are built, because one decision creates all of them.
-
-    Raises:
-        RunCannotContinue: when there are more than `limit`.
-    """
+    """Check the number of branches before their documents are built, because one decision creates all of them."""
     legacy = inputs.get(str(step.document.get("dynamicForkJoinTasksParam") or "forkTaskInputs"))
     given = (
         inputs.get("forkTaskInputs"),

@@ -176,11 +176,7 @@ TEST_REQUEST = NamedTable("WorkflowTestRequest", *START_REQUEST, *script_fields(
 
 
 def parse_test_request(document: dict[str, Any]) -> tuple[StartRequest, SimulationScript]:
-    """Return the start request and the mock results of a WorkflowTestRequest.
-
-    Raises:
-        ValidationFailed: when the document is invalid.
-    """
+    """Return the start request and the mock results of a WorkflowTestRequest."""
     return parse_start_request(document), parse_script(document, TEST_PATH)
 
 
@@ -203,11 +199,7 @@ def parse_mock(fields: dict[str, Any]) -> TaskMock:
 
 
 def read_tags(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the tags in a request's body: a list, or a single one.
-
-    Raises:
-        ValidationFailed: when a tag is invalid.
-    """
+    """Return the tags in a request's body: a list, or a single one."""
     value, position = request_body.read_json(request), DocumentPosition("tags")
     parsed = parse_tags([value] if isinstance(value, dict) else value, position)
     if position.validation_errors:

@@ -168,11 +168,7 @@ class DefinitionAdmin(GrantedRowsAdmin):
         return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_change", args=[pk]))
 
     def save_document(self, form: DefinitionForm, row: Any, by: str) -> None:
-        """Send the document to the engine.
-
-        Raises:
-            NotImplementedError: when the subclass does not implement it.
-        """
+        """Send the document to the engine."""
         raise NotImplementedError
 
     def get_edit_form(self, row: Any, data: Any, editing_start: EditingStart) -> DefinitionForm:
@@ -292,11 +288,7 @@ class DefinitionAdmin(GrantedRowsAdmin):
         return JsonResponse({"kept": True})
 
     def _require_edit_permission(self, request: HttpRequest) -> None:
-        """Require the permission to create or to change any definition.
-
-        Raises:
-            PermissionDenied: when the user has neither.
-        """
+        """Require the permission to create or to change any definition."""
         if not may(request.user, self.add_permission):
             require_permission_on_any(request, self.change_permission)
 

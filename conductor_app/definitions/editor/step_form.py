@@ -523,11 +523,7 @@ def _format_member(value: JsonValue, kind: str) -> str:
 
 
 def _parse_member(text: str, kind: str) -> Any:
-    """Return the value of a text; None if it is empty.
-
-    Raises:
-        Invalid: when the text is not a value of the kind.
-    """
+    """Return the value of a text; None if it is empty."""
     if kind == NAMES:
         return [name.strip() for name in text.split(",") if name.strip()]
     written = text.strip()

@@ -224,11 +224,7 @@ def test_workflow(request: StartRequest, script: SimulationScript, by: str) -> d
 
 
 def find_test(id: str) -> dict[str, Any]:
-    """Return the saved execution of a test as a Workflow document.
-
-    Raises:
-        NotFound: when there is no such test.
-    """
+    """Return the saved execution of a test as a Workflow document."""
     test = WorkflowTest.objects.filter(pk=id).first()
     if test is None:
         raise NotFound(f"No such workflow found by id: {id}")

@@ -113,11 +113,7 @@ def _refusal_text(refused: Exception) -> str:
 
 
 def _require_unchanged(item: SourceItem) -> None:
-    """Lock a definition, and check that it is still as the plan has found it.
-
-    Raises:
-        Conflict: when it was changed since.
-    """
+    """Lock a definition, and check that it is still as the plan has found it."""
     item.kind.lock(item.name)
     newest = item.name, NEWEST
     if _load(item) != item.stored or (item.is_new and load_stored(item.kind, [newest])):

@@ -199,11 +199,7 @@ class BundlePages(DefinitionAdmin):
 
 
 def _require_import_rights(request: HttpRequest, bundle: JsonValue) -> None:
-    """Require the permissions to create and to change each definition of a bundle.
-
-    Raises:
-        PermissionDenied: when one is missing.
-    """
+    """Require the permissions to create and to change each definition of a bundle."""
     for kind, document in commands.parse_bundle(bundle):
         model = MODEL_BY_KIND[kind]
         for verb in ("add", "change"):

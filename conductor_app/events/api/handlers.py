@@ -270,11 +270,7 @@ def parse_new_handlers(body: JsonValue) -> list[Document]:
 
 
 def parse_changed_handler(document: Document) -> Document:
-    """Return a handler with a changed document.
-
-    Raises:
-        ValidationFailed: when the handler is invalid.
-    """
+    """Return a handler with a changed document."""
     return _parse_handler(document, "updateEventHandler.eventHandler")
 
 

@@ -188,11 +188,7 @@ def _start_workflow(order: ActionRequest, params: Params) -> None:
 
 
 def _depth_in_chain(order: ActionRequest) -> int:
-    """Return the depth of a run that this event starts: events of runs name their publisher.
-
-    Raises:
-        StepRefused: when its publisher is the last run of a chain of the maximum length.
-    """
+    """Return the depth of a run that this event starts: events of runs name their publisher."""
     id = order.payload.get("workflowInstanceId") if isinstance(order.payload, dict) else None
     publisher = Run.objects.filter(pk=id).values_list("depth", "created_at").first() if isinstance(id, str) else None
     return depth_after_event(*publisher, order.row.delivery.received_at, conf.max_workflow_depth) if publisher else 0

@@ -42,11 +42,7 @@ def _create_handler(document: Document, by: str, reason: str) -> None:
 
 
 def update_handler(document: Document, by: str, reason: str = "") -> None:
-    """Replace the document of an event handler.
-
-    Raises:
-        NotFound: when there is no such handler.
-    """
+    """Replace the document of an event handler."""
     _require_actions(document)
     with transaction.atomic():
         row = EventHandler.objects.select_for_update().filter(name=document["name"]).first()
@@ -57,11 +53,7 @@ def update_handler(document: Document, by: str, reason: str = "") -> None:
 
 
 def set_active(name: str, is_active: bool, by: str) -> None:
-    """Activate or deactivate an event handler.
-
-    Raises:
-        NotFound: when there is no such handler.
-    """
+    """Activate or deactivate an event handler."""
     with transaction.atomic():
         row = EventHandler.objects.select_for_update().filter(name=name).first()
         if row is None:
@@ -71,11 +63,7 @@ def set_active(name: str, is_active: bool, by: str) -> None:
 
 
 def delete_handler(name: str, by: str, reason: str = "") -> None:
-    """Delete an event handler. Its past verdicts and actions stay stored.
-
-    Raises:
-        NotFound: when there is no such handler.
-    """
+    """Delete an event handler. Its past verdicts and actions stay stored."""
     with transaction.atomic():
         if not EventHandler.objects.filter(name=name).delete()[0]:
             raise NotFound(f"EventHandler with name {name} not found!")

@@ -126,11 +126,7 @@ def rotate_secret(id: str, fresh: Document, keep_seconds: int, by: str) -> None:
 
 
 def delete_webhook(id: str, by: str) -> None:
-    """Delete a webhook.
-
-    Raises:
-        NotFound: when there is no such webhook.
-    """
+    """Delete a webhook."""
     with transaction.atomic():
         if not Webhook.objects.filter(pk=id).delete()[0]:
             raise NotFound(f"No such webhook: {id}")
@@ -138,11 +134,7 @@ def delete_webhook(id: str, by: str) -> None:
 
 
 def find_webhook(id: str) -> Webhook:
-    """Return a webhook by id.
-
-    Raises:
-        NotFound: when there is no such webhook.
-    """
+    """Return a webhook by id."""
     row = Webhook.objects.filter(pk=id).first()
     if row is None:
         raise NotFound(f"No such webhook: {id}")
@@ -178,11 +170,7 @@ def _require_workflows(read: Document) -> None:
 
 
 def _require_literal(given: Mapping[str, Any]) -> None:
-    """Check that what a request is compared with has no expression, which nothing would resolve.
-
-    Raises:
-        Invalid: when it has one: everyone who knows its text could call the webhook.
-    """
+    """Check that what a request is compared with has no expression, which nothing would resolve."""
     values = [value for part in given.values() for value in (part.values() if isinstance(part, dict) else [part])]
     if any("${" in str(value) for value in values):
         raise Invalid("The secret and the headers of a webhook are compared as they are: `${…}` is not resolved.")
@@ -248,11 +236,7 @@ def receive_webhook(id: str, headers: Mapping[str, str], body: bytes) -> str:
 
 
 def _verify_request(row: Webhook, sent: ReceivedWebhook) -> str:
-    """Verify a request by the secret, or by the former secret while that is valid. Returns the id of the message.
-
-    Raises:
-        Unauthenticated: when neither secret verifies it.
-    """
+    """Verify a request by the secret, or by the former secret while that is valid. Returns the id of the message."""
     known = _decrypt_secrets(row)
     former = known.get("former") or {}
     try:

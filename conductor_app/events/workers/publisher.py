@@ -99,11 +99,7 @@ def _page_link(payload: dict) -> str:
 
 
 def _post(url: str, facts: dict) -> None:
-    """Send a POST request like an HTTP task, with the same network guard and limits.
-
-    Raises:
-        SinkFailed: when the request fails.
-    """
+    """Send a POST request like an HTTP task, with the same network guard and limits."""
     wait = LISTENER_TIMEOUT_SECONDS * 1000
     outcome = workers()[HttpStep.type].perform(
         {

@@ -127,11 +127,7 @@ class Command(BaseCommand):
             self.stdout.write(line)
 
     def _finish(self, plan: ImportPlan, report: SourceReport, options: Mapping[str, Any]) -> None:
-        """Import the plan after a question, print the result, and exit with the status.
-
-        Raises:
-            CommandError: when the import is declined, or a conflict forbids it.
-        """
+        """Import the plan after a question, print the result, and exit with the status."""
         if not options["as_json"]:
             self.stdout.write(f"\n{summary_line(plan.items, is_done=False)}")
         is_done = not options["dry_run"] and self._import(plan, options)

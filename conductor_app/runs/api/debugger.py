@@ -138,11 +138,7 @@ def parse_continue_request(document: Document) -> tuple[ContinueRequest, str]:
 
 
 def parse_expression(document: Document) -> str:
-    """Return the expression of a request.
-
-    Raises:
-        ValidationFailed: when fields are invalid.
-    """
+    """Return the expression of a request."""
     return read_request(document, EXPRESSION, "evaluate.request")["expression"]
 
 

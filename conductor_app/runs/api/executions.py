@@ -82,11 +82,7 @@ def parse_request_id(text: str) -> str:
 
 
 def parse_return_strategy(text: str) -> str:
-    """Return the strategy that selects the response.
-
-    Raises:
-        Invalid: when it is unknown.
-    """
+    """Return the strategy that selects the response."""
     chosen = none_to_empty(text) or RETURN_STRATEGIES[0]
     if chosen not in RETURN_STRATEGIES:
         raise Invalid(f"returnStrategy must be one of {', '.join(RETURN_STRATEGIES)}; it is '{chosen[:100]}'.")

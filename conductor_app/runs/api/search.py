@@ -100,11 +100,7 @@ def parse_search(
 
 
 def parse_sorts(query: QueryParameters, language: SearchLanguage) -> list[Sort]:
-    """Parse `startTime:DESC|status`, or several parameters.
-
-    Raises:
-        Invalid: when a field is unknown.
-    """
+    """Parse `startTime:DESC|status`, or several parameters."""
     texts = [each for value in query.values.get("sort", ()) for each in value.replace(",", "|").split("|")]
     found: dict[str, bool] = {}
     for text in texts:

@@ -90,11 +90,7 @@ def _parse_go_request(text: str) -> dict[str, Any]:
 
 
 def _parse_brackets(text: str, start: int) -> tuple[str, int]:
-    """Return the text between the bracket at `start` and its closing bracket, and the position after that.
-
-    Raises:
-        Invalid: when the brackets are not balanced.
-    """
+    """Return the text between the bracket at `start` and its closing bracket, and the position after that."""
     depth = 0
     for position in range(start, len(text)) if start >= 0 else ():
         depth += {"[": 1, "]": -1}.get(text[position], 0)
@@ -234,11 +230,7 @@ def workflow_status_document(run: Run, *, with_output: bool, with_variables: boo
 def parse_start_by_name(
     name: str, query: QueryParameters, input: dict[str, Any], headers: Mapping[str, str] | None = None
 ) -> StartRequest:
-    """Return the start request of a path, its query and headers. The body is the input alone.
-
-    Raises:
-        ValidationFailed: when fields are invalid.
-    """
+    """Return the start request of a path, its query and headers. The body is the input alone."""
     priority, position = query.integer("priority", 0), DocumentPosition("startWorkflow")
     check_priority(priority, position.at("priority"))
     if position.validation_errors:
@@ -258,11 +250,7 @@ def parse_start_by_name(
 
 
 def parse_idempotency(headers: Mapping[str, str]) -> tuple[str | None, str]:
-    """Return the idempotency key and strategy from the headers.
-
-    Raises:
-        ValidationFailed: when they are invalid.
-    """
+    """Return the idempotency key and strategy from the headers."""
     position = DocumentPosition("startWorkflow")
     key = read_at(position.at(KEY_HEADER), read_name, headers.get(KEY_HEADER) or None)
     strategy = read_at(
@@ -285,12 +273,7 @@ RERUN_REQUEST = NamedTable(
 
 
 def parse_rerun_request(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a rerun.
-
-    Raises:
-        ValidationFailed: when fields are invalid
-        Invalid: when the id of the task is invalid.
-    """
+    """Return the parameters of a rerun."""
     fields = read_request(document, RERUN_REQUEST, "rerunWorkflow.request")
     if document.get("reRunFromTaskId") and not fields["reRunFromTaskId"]:
         # Only NUL characters: neither a task nor the whole workflow was meant.
@@ -385,11 +368,7 @@ class StateUpdate:
 
 
 def parse_state_update(document: dict[str, Any]) -> StateUpdate:
-    """Return a WorkflowStateUpdate.
-
-    Raises:
-        ValidationFailed: when fields are invalid.
-    """
+    """Return a WorkflowStateUpdate."""
     fields = read_request(document, STATE_UPDATE, "updateWorkflowState.updateRequest", _check_state)
     result = fields.get("taskResult")
     return StateUpdate(

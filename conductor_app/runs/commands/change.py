@@ -183,14 +183,7 @@ def wake_run(run_id: str, actor: str = "engine") -> tuple[Effect, ...]:
 
 
 def _change_or_fail(request: RunCommand) -> tuple[Effect, ...]:
-    """Change the run. Fail it if the engine cannot decide how it continues, or if a payload is too large or missing.
-
-    Raises:
-        DecisionFailed: when the command of an operator cannot be decided
-        Conflict: when a payload is too large
-        PayloadMissing: when a payload is missing
-        AlreadyResolved: when the run has failed without the report of a worker, which cannot be stored.
-    """
+    """Change the run. Fail it if the engine cannot decide how it continues, or if a payload is too large or missing."""
     change = request.as_grouped_change()
     if change is not None and (effects := GROUPS.value.change(change)) is not None:
         return effects

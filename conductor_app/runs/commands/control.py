@@ -167,11 +167,7 @@ def add_labels(run_id: str, labels: Iterable[str], by: str, reason: str = "") ->
 
 
 def remove_labels(run_id: str, labels: Iterable[str], by: str, reason: str = "") -> list[str]:
-    """Remove labels from a run. Returns the labels that it had.
-
-    Raises:
-        NotFound: when there is no such run.
-    """
+    """Remove labels from a run. Returns the labels that it had."""
     with transaction.atomic():
         known = _lock_labels(run_id)
         removed = [label for label in dict.fromkeys(labels) if label in known]
@@ -181,11 +177,7 @@ def remove_labels(run_id: str, labels: Iterable[str], by: str, reason: str = "")
 
 
 def _lock_labels(run_id: str) -> set[str]:
-    """Lock a run and return its labels. The lock keeps concurrent requests from exceeding the limit together.
-
-    Raises:
-        NotFound: when there is no such run.
-    """
+    """Lock a run and return its labels. The lock keeps concurrent requests from exceeding the limit together."""
     if Run.objects.select_for_update().filter(pk=run_id).values("pk").first() is None:
         raise NotFound(f"No such workflow found by id: {run_id}")
     return set(RunLabel.objects.filter(run_id=run_id).values_list("name", flat=True))

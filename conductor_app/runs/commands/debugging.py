@@ -103,11 +103,7 @@ def set_breakpoint(run_id: str, request: BreakpointRequest, by: str, reason: str
 
 
 def remove_breakpoint(run_id: str, breakpoint_id: str, by: str, reason: str = "") -> None:
-    """Remove a breakpoint from a run.
-
-    Raises:
-        NotFound: when there is no such run or breakpoint.
-    """
+    """Remove a breakpoint from a run."""
     command = commands.remove_breakpoint(breakpoint_id)
     change_run(RunCommand(run_id, command, by, reason, audit=Audit("remove breakpoint")))
 
@@ -173,11 +169,7 @@ def set_definition_breakpoint(name: str, version: int, request: BreakpointReques
 
 
 def remove_definition_breakpoint(name: str, version: int, breakpoint_id: str, by: str) -> None:
-    """Remove a breakpoint from a definition. Runs that have started keep it.
-
-    Raises:
-        NotFound: when there is no such definition or breakpoint.
-    """
+    """Remove a breakpoint from a definition. Runs that have started keep it."""
     with transaction.atomic():
         row = _lock_definition(name, version)
         known = list(breakpoints_of({"breakpoints": row.breakpoints}))
@@ -188,11 +180,7 @@ def remove_definition_breakpoint(name: str, version: int, breakpoint_id: str, by
 
 
 def _lock_definition(name: str, version: int) -> WorkflowDefinition:
-    """Return the row of a definition, locked until the transaction ends.
-
-    Raises:
-        NotFound: when there is none.
-    """
+    """Return the row of a definition, locked until the transaction ends."""
     rows = WorkflowDefinition.objects.select_for_update().filter(name=name)
     # A larger number would overflow the column.
     row = rows.filter(version=version).first() if version < 2**31 else None

@@ -106,11 +106,7 @@ def restart_command(
 def move_to_version_command(
     run_id: str, version: int | None = None, *, find: Find = resolved_definitions.read_unsaved
 ) -> Asked:
-    """Return the run to change and the command that moves it to another version, by default the newest.
-
-    Raises:
-        NotFound: when there is no such run or definition.
-    """
+    """Return the run to change and the command that moves it to another version, by default the newest."""
     name = _find_run(run_id).name
     definition = find(name, version)
     if definition is None:
@@ -184,11 +180,7 @@ def _find_run(run_id: str) -> Run:
 
 
 def _refuse_open(path: list[str]) -> None:
-    """Refuse the rerun if a run on the path to the task is open.
-
-    Raises:
-        Conflict: when one is open.
-    """
+    """Refuse the rerun if a run on the path to the task is open."""
     for id, status in Run.objects.filter(pk__in=path, status__in=RUN.open).values_list("id", "status"):
         raise Conflict(f"Workflow {id} is {status}: only an ended workflow can be rerun.")
 
@@ -204,11 +196,7 @@ def _restore_masked_input(
 
 
 def _restore_run_input(given: dict[str, Any] | None, run_id: str) -> dict[str, Any] | None:
-    """Return a new input of a run in which each `***` of a masked value is replaced by the stored value.
-
-    Raises:
-        Invalid: when another part is changed, and a step takes an address from data of the run.
-    """
+    """Return a new input of a run in which each `***` of a masked value is replaced by the stored value."""
     input, restored = _restore_masked_input(given, run_id, payload_storage.load_stored_input)
     if not restored or input == decrypt_masked(payload_storage.load_stored_input(run_id)):
         return input
@@ -238,11 +226,7 @@ def locate_attempt(attempt_id: str) -> tuple[Key, commands.EarlierAttempt]:
 
 
 def _runs_down_to(root: Run, attempt_id: str) -> list[str]:
-    """Return the runs on the path from this one to the one that the attempt belongs to.
-
-    Raises:
-        Invalid: when there is no such path.
-    """
+    """Return the runs on the path from this one to the one that the attempt belongs to."""
     attempt = Attempt.objects.of_runs().filter(pk=attempt_id).values("run_id").first()
     below = list(_awaited_ancestors(attempt["run_id"], root.pk)) if attempt else []
     if not below or below[-1] != root.pk:
@@ -367,11 +351,7 @@ def reset_callbacks(run_id: str, by: str, reason: str = "") -> None:
 
 
 def reevaluate_run(run_id: str, by: str, action: str = "decide") -> bool:
-    """Evaluate the rules on a whole run, with an audit entry. Returns True if anything changed.
-
-    Raises:
-        NotFound: when there is no such run.
-    """
+    """Evaluate the rules on a whole run, with an audit entry. Returns True if anything changed."""
 
     def note(now: int) -> None:
         audit.record("run", run_id, action, by, at=now)

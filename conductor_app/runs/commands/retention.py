@@ -62,11 +62,7 @@ def save_policy(definition: str, days: int, failed_days: int, keep_last: int, by
 
 
 def delete_policy(definition: str, by: str) -> None:
-    """Delete the retention policy of a definition. The policy for all others applies to its runs then.
-
-    Raises:
-        NotFound: when there is no such policy.
-    """
+    """Delete the retention policy of a definition. The policy for all others applies to its runs then."""
     with transaction.atomic():
         if not RetentionPolicy.objects.filter(definition=definition).delete()[0]:
             raise NotFound(f"There is no retention policy for {definition or 'all others'}.")

@@ -65,11 +65,7 @@ def is_limit_reached(definition: Definition, key: str, *, rejects: bool = True, 
 
 
 def _refuse_rejected(definition: Definition, key: str) -> None:
-    """Refuse a run that reaches its limit, if the policy is REJECT.
-
-    Raises:
-        Conflict: when it is.
-    """
+    """Refuse a run that reaches its limit, if the policy is REJECT."""
     _, limit, policy = run_limit_of(definition)
     if policy == "REJECT":
         raise Conflict(

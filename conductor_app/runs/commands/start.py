@@ -127,12 +127,7 @@ def _record_inline_start(
 
 
 def _start_or_find_earlier(loop: "StartLoop") -> str:
-    """Start the run. Returns the id of the run of a concurrent request with the same key or request id, if any.
-
-    Raises:
-        Busy: when a concurrent request prevents the start
-        Invalid: when the first steps cannot be decided, or a payload is too large.
-    """
+    """Start the run. Returns the id of the run of a concurrent request with the same key or request id, if any."""
     name = loop.new_run.definition.name
     try:
         change = loop.as_grouped_change()
@@ -254,11 +249,7 @@ def with_input(request: StartRequest) -> StartRequest:
 
 
 def _earlier(request: StartRequest, name: str) -> str | None:
-    """Return the run that the same request or idempotency key has started before (api §3.9).
-
-    Raises:
-        Conflict: when the key was used and the strategy refuses a repetition.
-    """
+    """Return the run that the same request or idempotency key has started before (api §3.9)."""
     if request.request_id and (same := RunRow.objects.filter(name=name, request_id=request.request_id).first()):
         return same.id
     if not request.idempotency_key:
@@ -309,11 +300,7 @@ def _own_trace(run_id: str) -> str | None:
 
 
 def _first_breakpoints(request: StartRequest, definition: Definition, now: int) -> dict[str, Any]:
-    """Return the breakpoints of the definition and of the request.
-
-    Raises:
-        Invalid: when a breakpoint of the request is invalid, or there are too many.
-    """
+    """Return the breakpoints of the definition and of the request."""
     if not (request.breakpoints or definition.breakpoints):
         return {}
     found = live_breakpoints(definition.breakpoints, now)
@@ -326,11 +313,7 @@ def _first_breakpoints(request: StartRequest, definition: Definition, now: int) 
 
 
 def _check_input(run: Run) -> None:
-    """Refuse an input that violates the definition's schema.
-
-    Raises:
-        InputInvalid: with all violations.
-    """
+    """Refuse an input that violates the definition's schema."""
     if (schema := run.definition.input_schema) is None:
         return
     if not schema.text:

@@ -229,11 +229,7 @@ class NamedArtifact(TaskclusterView):
 
     @read_snapshot()
     def list_reply(self, request: TaskclusterRequest) -> HttpResponse:
-        """Return all artifacts of the run.
-
-        Raises:
-            NotFound: when there is no such run.
-        """
+        """Return all artifacts of the run."""
         page, task_id = parse_page(request.options, str), request.params["taskId"]
         task, run_number = tasks.find_task(task_id), self.run_number(request)
         if run_number >= len(task.attempts):

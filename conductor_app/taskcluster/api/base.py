@@ -225,11 +225,7 @@ class PageOptions(NamedTuple):
 
 
 def parse_page(options: Mapping[str, str], *position_types: type) -> PageOptions:
-    """Return the requested page. `position_types`: the types of a position's parts.
-
-    Raises:
-        Invalid: when the token or the limit is invalid.
-    """
+    """Return the requested page. `position_types`: the types of a position's parts."""
     limit = options.get("limit", "")
     size = min(int(limit[:9] or MAX_PAGE_SIZE), MAX_PAGE_SIZE) or MAX_PAGE_SIZE
     token = options.get("continuationToken", "")
@@ -353,11 +349,7 @@ def read_bytes(request: HttpRequest) -> bytes:
 
 
 def _refuse_lone_surrogates(body: bytes) -> None:
-    """Refuse an escaped lone surrogate, which is valid JSON but no character.
-
-    Raises:
-        Invalid: when the body has one.
-    """
+    """Refuse an escaped lone surrogate, which is valid JSON but no character."""
     try:
         json.dumps(json.loads(body), ensure_ascii=False).encode()
     except UnicodeEncodeError:

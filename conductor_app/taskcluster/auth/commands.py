@@ -52,11 +52,7 @@ class ClientSettings:
 
 
 def find_client(id: str) -> Client:
-    """Return a client by id.
-
-    Raises:
-        NotFound: when there is no such client.
-    """
+    """Return a client by id."""
     found = Client.objects.filter(pk=id).first()
     if found is None:
         raise NotFound(f"There is no client {id}.")
@@ -94,12 +90,7 @@ def _existing_client(id: str, wanted: ClientSettings, by: str) -> tuple[Client, 
 
 
 def update_client(id: str, wanted: ClientSettings, by: str) -> Client:
-    """Replace the settings of a client. Its token stays.
-
-    Raises:
-        Invalid: when a setting is invalid.
-        NotFound: when there is no such client.
-    """
+    """Replace the settings of a client. Its token stays."""
     check_client(id, wanted)
     with transaction.atomic():
         row = _lock_client(id)
@@ -109,11 +100,7 @@ def update_client(id: str, wanted: ClientSettings, by: str) -> Client:
 
 
 def _lock_client(id: str) -> Client:
-    """Return a client that no other transaction changes before this one ends.
-
-    Raises:
-        NotFound: when there is no such client.
-    """
+    """Return a client that no other transaction changes before this one ends."""
     row = Client.objects.select_for_update().filter(pk=id).first()
     if row is None:
         raise NotFound(f"There is no client {id}.")
@@ -121,22 +108,13 @@ def _lock_client(id: str) -> Client:
 
 
 def authorize_and_update_client(id: str, authorize: Callable[[Client], ClientSettings], by: str) -> Client:
-    """Replace the settings of a client with those that `authorize` returns for its locked row.
-
-    Raises:
-        Invalid: when a setting is invalid.
-        NotFound: when there is no such client.
-    """
+    """Replace the settings of a client with those that `authorize` returns for its locked row."""
     with transaction.atomic():
         return update_client(id, authorize(_lock_client(id)), by)
 
 
 def set_disabled(id: str, is_disabled: bool, by: str) -> Client:
-    """Disable or enable a client.
-
-    Raises:
-        NotFound: when there is no such client.
-    """
+    """Disable or enable a client."""
     with transaction.atomic():
         row = _lock_client(id)
         if row.is_disabled != is_disabled:
@@ -147,11 +125,7 @@ def set_disabled(id: str, is_disabled: bool, by: str) -> Client:
 
 
 def reset_token(id: str, by: str, token: str = "") -> tuple[Client, str]:
-    """Replace the access token of a client. The former token becomes invalid.
-
-    Raises:
-        NotFound: when there is no such client.
-    """
+    """Replace the access token of a client. The former token becomes invalid."""
     token = token or new_token()
     with transaction.atomic():
         row = _lock_client(id)
@@ -178,11 +152,7 @@ def new_token() -> str:
 
 
 def check_scopes(scopes: Sequence[str]) -> None:
-    """Check that scopes can be assigned.
-
-    Raises:
-        Invalid: when a scope is invalid.
-    """
+    """Check that scopes can be assigned."""
     for scope in scopes:
         if not SCOPE_PATTERN.match(scope):
             raise Invalid(f"A scope must have printable ASCII characters only (got {scope[:300]!r}).")
@@ -191,11 +161,7 @@ def check_scopes(scopes: Sequence[str]) -> None:
 
 
 def check_client(id: str, wanted: ClientSettings) -> None:
-    """Check the id and the settings of a client.
-
-    Raises:
-        Invalid: when one of them is invalid.
-    """
+    """Check the id and the settings of a client."""
     if not CLIENT_ID_PATTERN.fullmatch(id) or len(id) > MAX_CLIENT_ID_LENGTH or id == ISSUER_CLIENT_ID:
         raise Invalid(
             f"A client id must have 1 to {MAX_CLIENT_ID_LENGTH} letters, digits or !@/:.+|_- (got {id[:300]!r})."
@@ -222,11 +188,7 @@ ROLE_KIND = "scope_role"
 
 
 def find_role(id: str) -> ScopeRole:
-    """Return a role by id.
-
-    Raises:
-        NotFound: when there is no such role.
-    """
+    """Return a role by id."""
     found = ScopeRole.objects.filter(pk=id).first()
     if found is None:
         raise NotFound(f"There is no role {id}.")
@@ -263,12 +225,7 @@ def update_role(
     *,
     authorize: Callable[[ScopeRole], None] = lambda row: None,
 ) -> ScopeRole:
-    """Replace the scopes and the description of a role, after `authorize` has accepted its locked row.
-
-    Raises:
-        Invalid: when a scope or the description is invalid.
-        NotFound: when there is no such role.
-    """
+    """Replace the scopes and the description of a role, after `authorize` has accepted its locked row."""
     with transaction.atomic():
         _lock_access_revision()
         check_role(id, scopes, description)

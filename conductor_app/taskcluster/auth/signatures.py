@@ -173,11 +173,7 @@ def constant_time_equal(expected: str, actual: str) -> bool:
 
 
 def decode_base64(text: str) -> bytes:
-    """Decode base64 in either alphabet, with or without padding.
-
-    Raises:
-        ValueError: when the text is invalid.
-    """
+    """Decode base64 in either alphabet, with or without padding."""
     standard = text.translate(str.maketrans("-_", "+/")).rstrip("=")
     try:
         return base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)

@@ -155,11 +155,7 @@ def to_artifact(row: Artifact) -> ArtifactValue:
 
 
 def find(task_id: str, number: int, name: str) -> Artifact:
-    """Return an artifact, with or without content.
-
-    Raises:
-        NotFound: when there is no such artifact.
-    """
+    """Return an artifact, with or without content."""
     row = Artifact.objects.of(task_id, number).filter(name=name).first()
     if row is None:
         raise NotFound(f"Run {number} of task {task_id} has no artifact {name}.")
@@ -319,11 +315,7 @@ def _read_plain_page(row: Artifact, until: int | None) -> TextPage:
 
 
 def _read_compressed_page(row: Artifact, until: int | None) -> TextPage:
-    """Decompress the content from its start, keeping only one page in memory.
-
-    Raises:
-        Invalid: when the content is not valid gzip data.
-    """
+    """Decompress the content from its start, keeping only one page in memory."""
     tail, total = bytearray(), 0
     stop = MAX_UNPACKED if until is None else min(until, MAX_UNPACKED)
     try:

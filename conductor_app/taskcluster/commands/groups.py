@@ -78,11 +78,7 @@ def handle_bulk_action(message: Message) -> None:
 
 
 def seal_group(group_id: str, by: str, reason: str = "") -> TaskGroup:
-    """Seal a group: it accepts no more tasks. A repeated seal keeps the first time.
-
-    Raises:
-        NotFound: when there is no such group.
-    """
+    """Seal a group: it accepts no more tasks. A repeated seal keeps the first time."""
     with transaction.atomic():
         now = clock.now()
         TaskGroup.objects.filter(pk=group_id, sealed_at=None).update(sealed_at=now)
@@ -126,11 +122,7 @@ def cancel_group_as_operator(id: str, by: str) -> list[str]:
 
 
 def prioritize_group(id: str, priority: int, by: str) -> tuple[TaskGroup, list[str]]:
-    """Change the priority of the tasks of a group that were never resolved. Returns the group and their ids.
-
-    Raises:
-        NotFound: when there is no such group.
-    """
+    """Change the priority of the tasks of a group that were never resolved. Returns the group and their ids."""
     group, now = find_group(id), clock.now()
     unresolved = StandaloneTaskRow.objects.filter(group_id=id, ever_resolved=False, deadline_at__gte=now).exclude(
         priority=priority

@@ -189,11 +189,7 @@ def join_group(task_id: str, id: str, scheduler_id: str, until: int) -> bool:
 
 
 def find_group(id: str) -> TaskGroup:
-    """Return a task group.
-
-    Raises:
-        NotFound: when there is no such group.
-    """
+    """Return a task group."""
     group = TaskGroup.objects.filter(pk=id).first()
     if group is None:
         raise NotFound(f"Task group {id} does not exist.")
@@ -258,11 +254,7 @@ def _add_worker(now: int, **facts: Any) -> None:
 
 
 def quarantine(queue: str, group: str, name: str, until: int, why: str, by: str) -> None:
-    """Quarantine a worker until a time; a past one ends the quarantine.
-
-    Raises:
-        NotFound: when there is no such worker.
-    """
+    """Quarantine a worker until a time; a past one ends the quarantine."""
     now = clock.now()
 
     def change(worker: Worker) -> None:

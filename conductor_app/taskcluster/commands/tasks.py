@@ -173,11 +173,7 @@ class NewTask:
 
 
 def find_task(task_id: str) -> StandaloneTask:
-    """Return a task with its attempts, without a lock.
-
-    Raises:
-        NotFound: when there is no such task.
-    """
+    """Return a task with its attempts, without a lock."""
     return store.load_task(task_id)
 
 
@@ -237,11 +233,7 @@ def _find_identical(new: NewTask, now: int) -> StandaloneTask:
 
 
 def _resolve_requirements(new: NewTask) -> list[tuple[str, bool]]:
-    """Return the dependencies of a new task, each with True if it is satisfied already.
-
-    Raises:
-        Invalid: when a dependency does not exist or expires too early.
-    """
+    """Return the dependencies of a new task, each with True if it is satisfied already."""
     others = [id for id in new.requires if id != new.id]
     found = store.lock_tasks(others)
     if missing := [id for id in others if id not in found]:
@@ -285,11 +277,7 @@ PRIORITIZE = "prioritize"
 
 
 def parse_command(verb: str, priority: int = 0) -> Command:
-    """Return the command of an action.
-
-    Raises:
-        Invalid: when the action or the priority is unknown.
-    """
+    """Return the command of an action."""
     if verb == PRIORITIZE and priority in NAMES_OF_PRIORITIES:
         return decisions.prioritize(priority)
     if verb not in ACTS:

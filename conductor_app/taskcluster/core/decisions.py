@@ -345,11 +345,7 @@ def release_lease(number: int, worker: str) -> Command:
 
 
 def find_attempt(standalone: StandaloneTask, number: int) -> Attempt:
-    """Return the attempt with this number.
-
-    Raises:
-        NotFound: when there is none.
-    """
+    """Return the attempt with this number."""
     if number >= len(standalone.attempts):
         raise NotFound(f"Task {standalone.id} has no run {number}.")
     return standalone.attempts[number]

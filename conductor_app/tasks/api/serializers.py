@@ -82,11 +82,7 @@ class TaskResult:
 
 
 def parse_task_result(document: dict[str, Any]) -> TaskResult:
-    """Return a TaskResult.
-
-    Raises:
-        ValidationFailed: when fields are invalid.
-    """
+    """Return a TaskResult."""
     fields = read_request(document, TASK_RESULT, "updateTask.taskResult", _check_task_result)
     report = None if fields["extendLease"] else build_report(fields)
     logs = tuple((line.get("log") or "", line["createdTime"]) for line in fields["logs"] if line)
@@ -123,11 +119,7 @@ def _check_task_result(fields: dict[str, Any], position: DocumentPosition) -> No
 
 
 def parse_outcome(status: str) -> str:
-    """Return the outcome for a status in a path.
-
-    Raises:
-        Invalid: when the status is unknown.
-    """
+    """Return the outcome for a status in a path."""
     if status not in OUTCOME_BY_STATUS:
         raise Invalid(f"Invalid task status: {status[:100]}; it must be one of {', '.join(OUTCOME_BY_STATUS)}")
     return OUTCOME_BY_STATUS[status]

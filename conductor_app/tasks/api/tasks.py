@@ -233,11 +233,7 @@ def _report_result(result: TaskResult, actor: Actor, next_claim: NextClaim | Non
 
 
 def _require_in_time(result: TaskResult, actor: Actor) -> None:
-    """Check that a report that changed nothing is the repetition of one that was accepted.
-
-    Raises:
-        ReportTooLate: when it is not. For a caller who may not see the task, the check passes.
-    """
+    """Check that a report that changed nothing is the repetition of one that was accepted."""
     attempts = Attempt.objects.of_runs().filter(pk=result.attempt_id)
     targets_of_task = targets.targets_of_attempts(attempts)
     if not (targets_of_task and all(is_allowed(actor, TASK_VIEW_RIGHTS, target) for target in targets_of_task)):

@@ -72,11 +72,7 @@ def resume_queue(queue: str, by: str, reason: str = "") -> None:
 
 
 def drain_worker(worker: str, by: str, reason: str = "") -> None:
-    """Drain a worker: it finishes its leased attempts and cannot claim others.
-
-    Raises:
-        Invalid: when the name is empty.
-    """
+    """Drain a worker: it finishes its leased attempts and cannot claim others."""
     worker, now = strip_nul(worker)[:255], clock.now()
     if not worker:
         raise Invalid("The name of the worker is empty.")

@@ -193,11 +193,7 @@ def renew_lease(run_id: str, attempt_id: str, by: str, guard: Guard | None = Non
 
 
 def add_log(attempt_id: str, line: str) -> None:
-    """Save a log line of a worker.
-
-    Raises:
-        NotFound: when there is no such attempt.
-    """
+    """Save a log line of a worker."""
     found = Attempt.objects.filter(pk=attempt_id[:64]).values_list("task__step_state", "queue", "domain").first()
     if found is None:
         raise NotFound(f"No such task found by id: {attempt_id}")

@@ -67,11 +67,7 @@ def begin_run_wait(
 
 
 def begin_end_wait(run_id: str, seconds: float, client: WaitingClient = LOCAL_CALLER) -> WaitSteps[bool]:
-    """Return the steps of a wait for the end of a run, up to `seconds`. The result is True if the run has ended.
-
-    Raises:
-        NotFound: when there is no such run.
-    """
+    """Return the steps of a wait for the end of a run, up to `seconds`. The result is True if the run has ended."""
     now, ends_at = clock.now(), monotonic() + min(seconds, MAX_WAIT_SECONDS)
     names = tree.mark_watched([run_id], run_id, now + round(seconds * 1000), now)
     with notifications.subscribe(
@@ -141,11 +137,7 @@ def _look_at_task(attempt_id: str, statuses: Collection[str]) -> tuple[str, bool
 
 
 def check_wait_outcome(run_id: str, until_refs: Collection[str] = ()) -> WaitOutcome | None:
-    """Return the outcome of a wait if the run has ended or blocks now, otherwise None.
-
-    Raises:
-        NotFound: when there is no such run.
-    """
+    """Return the outcome of a wait if the run has ended or blocks now, otherwise None."""
     if tree.status_of(run_id) in RUN.final:
         return WaitOutcome(run_id)
     runs, waits = tree.load_run_tree(run_id)

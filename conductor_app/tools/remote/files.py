@@ -169,11 +169,7 @@ class NodeConverter:
         return _scalar(node)
 
     def _require_limits(self, line: int, depth: int) -> None:
-        """Count a value, and check the limits.
-
-        Raises:
-            YamlError: when one is exceeded.
-        """
+        """Count a value, and check the limits."""
         self._count += 1
         self._of_all.total += 1
         if depth > MAX_DEPTH:
@@ -291,11 +287,7 @@ def read_folder(folder: str, *, tests: bool = False) -> list[FolderDocument]:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """Yield the files of definitions, without hidden ones.
-
-    Raises:
-        FolderError: when a link leads out of the folder.
-    """
+    """Yield the files of definitions, without hidden ones."""
     inside = root.resolve()
     for folder, names, files in os.walk(root, followlinks=False):
         names[:] = sorted(name for name in names if not name.startswith("."))

@@ -128,11 +128,7 @@ def parse_json(body: bytes) -> Any:
 
 
 def _refuse_unreadable(body: bytes) -> None:
-    """Refuse values that cannot be read, by name.
-
-    Raises:
-        UnreadableBody: when they, or the depth, are all that is wrong.
-    """
+    """Refuse values that cannot be read, by name."""
     try:
         document, found = find_unreadable(body)
     except ValueError:
@@ -145,11 +141,7 @@ def _refuse_unreadable(body: bytes) -> None:
 
 
 def read_object(request: HttpRequest) -> dict[str, Any]:
-    """Return the body as a JSON object.
-
-    Raises:
-        Invalid: when it is none.
-    """
+    """Return the body as a JSON object."""
     value = read_json(request)
     if not isinstance(value, dict):
         raise Invalid("The request body must be a JSON object.")
@@ -157,11 +149,7 @@ def read_object(request: HttpRequest) -> dict[str, Any]:
 
 
 def read_objects(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the body as a list of JSON objects.
-
-    Raises:
-        Invalid: when it is none.
-    """
+    """Return the body as a list of JSON objects."""
     value = read_json(request)
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise Invalid("The request body must be a list of JSON objects.")
@@ -169,11 +157,7 @@ def read_objects(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 def read_texts(request: HttpRequest) -> list[str]:
-    """Return the body as a list of texts.
-
-    Raises:
-        Invalid: when it is none.
-    """
+    """Return the body as a list of texts."""
     value = read_json(request)
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise Invalid("The request body must be a list of texts.")
