@@ -40,6 +40,16 @@ def current_cache() -> DefinitionCache:
     return known
 
 
+def find_known(name: str, version: int | None) -> tuple[Definition, int] | None:
+    """Return a definition that this process has loaded, and the revision of all definitions at that time, or None.
+
+    It may have changed since then: the caller executes `REQUIRE_REVISION` in the transaction that uses it.
+    """
+    known = _known.value
+    found = known.plans.get((name, version))
+    return (found, known.revision) if found is not None and known.revision > 0 else None
+
+
 def resolve_requested(
     name: str, version: int | None, document: dict[str, Any] | None, now: int | None = None
 ) -> Definition:

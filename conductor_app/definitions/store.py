@@ -16,6 +16,9 @@ from ..runs.models import Task
 from ..settings import conf
 from .models import DefinitionRevision, ResolvedDefinition
 
+REQUIRE_REVISION = "SELECT 1 / COUNT(*) FROM conductor_definitionrevision WHERE id = 1 AND revision = %s"
+"""A statement that fails if a definition has changed since this revision."""
+
 
 def definitions_revision() -> int:
     """Return a number that every change of a definition increases."""

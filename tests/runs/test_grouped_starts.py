@@ -8,7 +8,8 @@ import pytest
 from django.db import connection
 
 from conductor_app.core.decide import Report
-from conductor_app.core.errors import Conflict, Invalid
+from conductor_app.core.errors import Conflict, InputInvalid, Invalid, NotFound
+from conductor_app.definitions.commands import delete_workflow
 from conductor_app.runs.commands import change as change_module
 from conductor_app.runs.commands import group_commit
 from conductor_app.runs.commands.change import GROUPS, commit_group
@@ -18,6 +19,7 @@ from conductor_app.runs.models import HistoryEntry, Run
 from conductor_app.tasks.commands.claims import claim_tasks
 from conductor_app.tasks.commands.reports import report_task
 from tests.builders import definition, step, sub_workflow
+from tests.db.round_trips import RoundTrips
 from tests.runs.held_groups import HeldGroups
 from tests.scenario import ACTOR, RunView, register_definitions
 
@@ -177,3 +179,62 @@ def test_a_start_whose_group_was_committed_without_a_reply_is_found(order, monke
     run_id = start_run(StartRequest("order"), ACTOR)
 
     assert list(Run.objects.values_list("pk", flat=True)) == [run_id]
+
+
+def test_a_start_takes_one_round_trip(order):
+    with RoundTrips() as trips:
+        start_run(StartRequest("order"), ACTOR)
+
+    assert trips.count == 1
+
+
+def test_a_start_uses_the_definition_that_another_process_has_just_saved(order):
+    register_definitions(definition(step("b"), name="order"))
+
+    run_id = start_run(StartRequest("order"), ACTOR)
+
+    assert RunView(run_id).statuses == {"b": "SCHEDULED"}
+    assert Run.objects.count() == 1
+
+
+def test_a_start_of_a_definition_that_another_process_has_just_deleted_is_refused(order):
+    delete_workflow("order", 1, ACTOR)
+
+    with pytest.raises(NotFound, match="order"):
+        start_run(StartRequest("order"), ACTOR)
+    assert not Run.objects.exists()
+
+
+def test_an_input_is_checked_by_the_schema_that_another_process_has_just_saved(clock):
+    def require(field: str) -> None:
+        schema = {"name": "s", "version": 1, "type": "JSON", "data": {"type": "object", "required": [field]}}
+        register_definitions(definition(step("a"), name="order", inputSchema=schema, enforceSchema=True))
+
+    require("old")
+    start_run(StartRequest("order", input={"old": 1}), ACTOR)
+    require("new")
+
+    with pytest.raises(InputInvalid):
+        start_run(StartRequest("order", input={"old": 1}), ACTOR)
+    start_run(StartRequest("order", input={"new": 1}), ACTOR)
+    assert Run.objects.count() == 2
+
+
+def test_a_changed_definition_does_not_affect_the_reports_of_the_group(order, monkeypatch):
+    reported = start_run(StartRequest("order"), ACTOR)
+    [task] = claim_tasks("a", worker="w")
+    register_definitions(definition(step("b"), name="order"))
+    held = HeldGroups(count=2)
+    monkeypatch.setattr(GROUPS, "value", held.groups)
+
+    _, started, accepted = held.call_all(
+        [
+            partial(start_run, StartRequest("order"), ACTOR),
+            partial(start_run, StartRequest("order"), ACTOR),
+            partial(report_task, reported, task.id, Report("COMPLETED"), "w"),
+        ]
+    )
+
+    assert accepted.result() and RunView(reported).status == "COMPLETED"
+    assert RunView(started.result()).statuses == {"b": "SCHEDULED"}
+    assert Run.objects.count() == 3

@@ -1,6 +1,5 @@
 """A report that claims the next task: both are one transaction, and the claim is that of a poll."""
 
-import sys
 from contextlib import closing
 
 import pytest
@@ -20,6 +19,7 @@ from conductor_app.tasks.commands import queues as queue_commands
 from conductor_app.tasks.commands.next_claim import NextClaim
 from conductor_app.utils import fault_points
 from tests.access.users import api_client_of, create_application, grant_access
+from tests.db.round_trips import RoundTrips
 from tests.runs.test_statements import Counted
 from tests.scenario import ACTOR
 from tests.step_documents import simple
@@ -48,21 +48,6 @@ def workers_of_open_tasks() -> list[str]:
     """Return the workers of the tasks in the queue: empty for a task that no worker holds."""
     opened = Attempt.objects.filter(queue="pay", status__in=("PENDING", "LEASED")).order_by("id")
     return [attempt.worker if attempt.status == "LEASED" else "" for attempt in opened]
-
-
-class RoundTrips:
-    """The exchanges of this thread with PostgreSQL in a block."""
-
-    def __enter__(self) -> "RoundTrips":
-        self.count = 0
-        sys.setprofile(self._count)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.setprofile(None)
-
-    def _count(self, frame, event, _argument) -> None:
-        self.count += event == "call" and frame.f_code.co_name == "_send_statements"
 
 
 def test_the_report_and_the_claim_are_one_transaction(api, task):

@@ -56,6 +56,7 @@ from ...core.snapshot import Run
 from ...core.states import ATTEMPT, RUN
 from ...db.statements import execute_in_transaction, is_in_transaction, supports_commit_in_batch
 from ...db.transient_errors import FaultTolerance, is_database_error, is_transient
+from ...definitions.store import REQUIRE_REVISION
 from ...payloads.commands import new_placement
 from ...payloads.store import PayloadsTooLarge
 from ...telemetry.log_context import log_context
@@ -658,6 +659,8 @@ def commit_group(members: Sequence[GroupedCommand]) -> None:
             if (before := runs.get(member.change.run_id)) is not None:
                 member.context.run(_decide_in_group, member, before, now, writes)
         if writes.statements:
+            for revision in {each.definitions_revision for each in changes} - {None}:
+                writes.run(REQUIRE_REVISION, [revision])
             fault_points.reach("before-commit")
             writes.send()
 

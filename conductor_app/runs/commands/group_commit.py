@@ -30,7 +30,8 @@ class GroupedChange:
 
     `authorize`: raises Forbidden if the caller has no permission for the loaded run. `final_query`: returns what to
     execute at the end of the transaction, of the loaded run and the time. `new_run`, `origin`: the run that starts,
-    before its first decision; it has no attempt yet.
+    before its first decision; it has no attempt yet. `definitions_revision`: the revision of all definitions that it
+    requires; if a definition has changed since then, the change needs a transaction of its own.
     """
 
     run_id: str
@@ -42,6 +43,7 @@ class GroupedChange:
     final_query: Callable[[Run, int], FinalQuery | None] | None = None
     new_run: Run | None = None
     origin: RunOrigin | None = None
+    definitions_revision: int | None = None
 
     @property
     def has_valid_ids(self) -> bool:

@@ -16,7 +16,7 @@ from ...core.decide import Decision, RevisionInfo, no_command
 from ...core.definition import Definition
 from ...core.document.reading import secrets_named_in
 from ...core.effects import Effect
-from ...core.errors import Busy, Conflict, InputInvalid, Invalid, PayloadOverLimit, ValidationError
+from ...core.errors import Busy, Conflict, InputInvalid, Invalid, PayloadOverLimit, RequestRefused, ValidationError
 from ...core.fairness import share_of_start
 from ...core.primitives import derived_id
 from ...core.schemas import schema_question
@@ -103,18 +103,64 @@ def start_run(request: StartRequest, by: str, within_transaction: Callable[[str]
         raise Invalid("`startAt` must be at most 366 days ahead.")
     request = replace(with_input(request), labels=tuple(control.clean_labels(request.labels)))
     require_start_request(request)
+    seed, known = randomness.random_hex(), None
+    if within_transaction is None and (known := _find_known_definition(request)) is not None:
+        quota_checks.require_start()
+        if (run_id := _start_in_group(request, by, *known, now, seed)) is not None:
+            return run_id
     definition = resolved_definitions.resolve_requested(request.name, request.version, request.document, now)
     if (earlier := _earlier(request, definition.name)) is not None:
         return earlier
-    quota_checks.require_start()
+    if known is None:
+        quota_checks.require_start()
     if request.document is not None and (names := secrets_named_in(request.document)):
         within_transaction = partial(_record_inline_start, by, names, within_transaction)
-    run = new_run(request, definition, now, randomness.random_hex())
+    loop = _new_loop(request, definition, by, now, seed, within_transaction)
+    with log_context("start", run_id=loop.new_run.id):
+        return _start_or_find_earlier(loop, loop.as_grouped_change() if known is None else None)
+
+
+def _find_known_definition(request: StartRequest) -> tuple[Definition, int] | None:
+    """Return the definition of a start that needs no answer from the database before its transaction, or None."""
+    has_key = request.idempotency_key or request.request_id
+    if request.document is not None or has_key or not may_share_transaction():
+        return None
+    return resolved_definitions.find_known(request.name, request.version)
+
+
+def _start_in_group(
+    request: StartRequest, by: str, definition: Definition, revision: int, now: int, seed: str
+) -> str | None:
+    """Start a run by a definition that this process has loaded. Its transaction checks that it is the current one.
+
+    Returns None if it is not, or if the start needs a transaction of its own.
+    """
+    try:
+        loop = _new_loop(request, definition, by, now, seed)
+        if (change := loop.as_grouped_change()) is None:
+            return None
+        with log_context("start", run_id=loop.new_run.id):
+            effects = GROUPS.value.change(replace(change, definitions_revision=revision))
+    except RequestRefused:
+        # The current definition may accept what this one refuses.
+        return None
+    return None if effects is None else loop.new_run.id
+
+
+def _new_loop(
+    request: StartRequest,
+    definition: Definition,
+    by: str,
+    now: int,
+    seed: str,
+    within_transaction: Callable[[str], None] | None = None,
+) -> "StartLoop":
+    """Return the decision loop of a new run. Its id depends on the time and the seed."""
+    run = new_run(request, definition, now, seed)
     # An input that a template was merged into is no longer the one that the client uploaded.
     is_as_given = request.input_path and run.input == request.input
     data = LoadedData({(run.id, "input"): request.input_path} if is_as_given else None)
-    with log_context("start", run_id=run.id):
-        return _start_or_find_earlier(StartLoop(run, request, by, within_transaction, data))
+    return StartLoop(run, request, by, within_transaction, data)
 
 
 def _record_inline_start(
@@ -126,11 +172,10 @@ def _record_inline_start(
         within_transaction(run_id)
 
 
-def _start_or_find_earlier(loop: "StartLoop") -> str:
-    """Start the run. Returns the id of the run of a concurrent request with the same key or request id, if any."""
+def _start_or_find_earlier(loop: "StartLoop", change: GroupedChange | None) -> str:
+    """Start the run, in a group if `change` is given. Returns its id, or that of a concurrent request's run."""
     name = loop.new_run.definition.name
     try:
-        change = loop.as_grouped_change()
         if change is None or GROUPS.value.change(change) is None:
             loop.run()
     except StaleRow:
