@@ -23,7 +23,7 @@ from .expressions.jsonpath_segments import VisitCounter, count_visits
 from .expressions.patterns import share_match_time
 from .primitives import fast_replace
 from .rules import RULES, RULES_WHILE_RESTING
-from .rules.failures import next_attempt
+from .rules.retries import next_attempt
 from .schemas import schema_violation
 from .snapshot import Run, Task
 from .states import LEASED, PAUSED, PENDING

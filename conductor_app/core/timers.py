@@ -1,13 +1,13 @@
-"""Timers of an attempt and of a run (execution §4), and the delay before the next attempt (execution §3.1).
+"""Timers of an attempt and of a run (execution §4): `pollTimeoutSeconds`, `responseTimeoutSeconds` and the others.
 
 The earliest timer is the column `due_at`. The sweeps in `processes/sweeps.py` wake runs and tasks with a due timer, and
-`core/rules/failures.py` decides what follows.
+`core/rules/timeouts.py` decides what follows.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .definition import EXPONENTIAL, LINEAR, Policy
+from .definition import Policy
 from .snapshot import NEVER, Attempt, Run, Task
 from .states import LEASED, PENDING
 
@@ -69,30 +69,3 @@ def next_run_timer(run: Run, now: int) -> int:
 def is_due(task: Task, now: int) -> bool:
     """Return True if a timer of the task's open attempt has expired."""
     return task.is_open and task.attempt.is_open and task.attempt.due_at <= now
-
-
-MAX_SECONDS = 2**31 - 1
-
-
-def delay_seconds(policy: Policy, failed_number: int) -> int:
-    """Return the seconds to wait after attempt `failed_number` (0 is the first) failed, without jitter."""
-    delay = _exponential_delay(policy, failed_number)
-    if policy.max_delay_seconds > 0:
-        delay = min(delay, policy.max_delay_seconds)
-    return min(delay, MAX_SECONDS)
-
-
-def _exponential_delay(policy: Policy, number: int) -> int:
-    if policy.logic == LINEAR:
-        return policy.delay_seconds * policy.scale * (number + 1)
-    if policy.logic == EXPONENTIAL and policy.scale > 1:
-        # This is the documented formula. Conductor's server doubles the delay, ignoring the factor.
-        return policy.delay_seconds * policy.scale ** min(number + 1, 64)
-    if policy.logic == EXPONENTIAL:
-        return policy.delay_seconds * 2 ** min(number, 64)
-    return policy.delay_seconds
-
-
-def jitter_ms(policy: Policy, share: float) -> int:
-    """Return the milliseconds to add to the delay. `share`: a random number in [0, 1)."""
-    return int(share * (policy.jitter_ms + 1)) if policy.jitter_ms > 0 else 0

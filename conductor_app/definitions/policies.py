@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy
 
 from ..core.definition import DEFAULT_TYPE, TIME_OUT_RUN, Policy
 from ..core.document.reading import read_policy
-from ..core.timers import delay_seconds
+from ..core.rules.retries import delay_seconds
 from ..utils.formatting import SECOND, format_duration
 
 MAX_DELAYS = 8

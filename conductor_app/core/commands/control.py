@@ -10,8 +10,8 @@ from ..effects import Effect, ResolveTask, SetVariables, TransitionRun, UpdateRu
 from ..errors import Invalid, NotAllowedInState, shorten_reason
 from ..masking import masked_names, restore_named
 from ..primitives import JsonValue, fast_replace
-from ..rules.failures import give_up
 from ..rules.finish import end_run
+from ..rules.retries import give_up
 from ..snapshot import Run
 from ..states import COMPLETED, PAUSED, RUN, TERMINATED
 from ..step_types.decisions import MAX_BYTES

@@ -10,8 +10,8 @@ from ..definition import Definition, Key, Step, structure_of
 from ..effects import DeleteTasks, Effect, ResolveTask, SendMessage, SetVariables, TransitionRun, UpdateRun
 from ..errors import Conflict, NotAllowedInState, NotFound
 from ..rules.advance import pending_entries
-from ..rules.failures import next_attempt, open_attempt, reopen_attempt
 from ..rules.finish import is_failure_handled
+from ..rules.retries import next_attempt, open_attempt, reopen_attempt
 from ..snapshot import NEVER, Run, Task
 from ..states import CANCELED, COMPLETED, FAILED, RUN, TIMED_OUT
 from ..step_types import forked_references, run_ending, step_type_of

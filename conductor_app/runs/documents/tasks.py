@@ -15,13 +15,13 @@ from ...core.document.fields import normalize_step, normalize_task, normalize_wo
 from ...core.document.reading import ALLOWED_SECRETS
 from ...core.errors import CONDUCTOR_LENGTH
 from ...core.masking import redact_text
+from ...core.rules.retries import MAX_SECONDS
 from ...core.states import COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED
 from ...core.step_types.decisions import DecisionStep, Switch
 from ...core.step_types.forks import Join
 from ...core.step_types.sub_workflows import SubWorkflow
 from ...core.step_types.waiting import Wait
 from ...core.step_types.worker_tasks import Dynamic
-from ...core.timers import MAX_SECONDS
 from ...db.fields import dumps, loads
 from ...db.keyset_pages import row_type
 from ...definitions.models import ResolvedDefinition
