@@ -11,7 +11,7 @@ from ..core.alerts import MINUTE_MS, NEW_CAUSE, UNPOLLED_QUEUE
 from ..core.states import REGRESSED, UNHANDLED
 from ..failures.models import FailureGroup
 from ..runs.models import Attempt
-from ..tasks.queries.waiting import list_queues, queues_without_workers
+from ..tasks.queries.queue_states import list_queues, queues_without_workers
 from .models import Alert
 
 MAX_FOUND, MAX_NAMED = 500, 3

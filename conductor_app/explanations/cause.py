@@ -21,17 +21,18 @@ from ..runs.queries.messages import WaitingMessage, undelivered_to
 from ..runs.queries.recent import last_transition
 from ..runs.timeline.tree import CONTAINER_STEP_TYPES
 from ..tasks.gates import BREAKPOINT, GateFacts, stop_facts
-from ..tasks.queries.gate_sentences import GATE_TEXTS
-from ..tasks.queries.wait_reasons import WaitReason, interest_sort_key, persons_of, wait_reason
+from ..tasks.queries.queue_states import QueuePolls, polls_of_queues
 from ..tasks.queries.waiting import (
     GateVerdict,
-    QueuePolls,
     WaitFacts,
+    WaitReason,
     facts_of_attempts,
+    interest_sort_key,
     load_wait_facts,
-    polls_of_queues,
+    persons_of,
     verdicts_of,
     verdicts_on,
+    wait_reason,
 )
 from ..utils import clock
 from ..utils.formatting import format_duration, format_elapsed, format_timestamp
@@ -132,7 +133,7 @@ def _stopped_cause(run: Run, stops: Mapping[str, Mapping[str, Any]], now: int) -
     attempt_id, first = next(iter(stops.items()))
     others = len(stops) - 1
     more = ngettext(" · %(count)s more stopped task", " · %(count)s more stopped tasks", others) % {"count": others}
-    sentence = GATE_TEXTS[BREAKPOINT.name].sentence(GateFacts(now, 0, **stop_facts(first))).rstrip(".")
+    sentence = BREAKPOINT.sentence(GateFacts(now, 0, **stop_facts(first))).rstrip(".")
     whole = _("Waiting: `%(task)s` — %(what)s") % {"task": first["task"], "what": sentence[:1].lower() + sentence[1:]}
     attempt = Attempt.objects.defer_payloads().filter(pk=attempt_id).select_related("task").first()
     if attempt is not None:
@@ -307,9 +308,7 @@ def _describe(attempt: Attempt, reason: WaitReason) -> CurrentStep:
 def _describe_stop(stops: Mapping[str, Mapping[str, Any]], now: int) -> CurrentStep:
     """Return the stop of a run at a breakpoint, in the words of the gate."""
     first = next(iter(stops.values()))
-    return CurrentStep(
-        first["task"], GATE_TEXTS[BREAKPOINT.name].brief(GateFacts(now, 0, **stop_facts(first))), first["since"]
-    )
+    return CurrentStep(first["task"], BREAKPOINT.brief(GateFacts(now, 0, **stop_facts(first))), first["since"])
 
 
 def _current_attempts(run_ids: Collection[str]) -> list[Attempt]:

@@ -19,7 +19,6 @@ from ..core.step_types.sub_workflows import SubWorkflow
 from ..runs.documents.workflows import find_run
 from ..runs.models import Attempt, Run
 from ..tasks.gates import BREAKPOINT, GateFacts, stop_facts
-from ..tasks.queries.gate_sentences import GATE_TEXTS
 from ..tasks.queries.tasks import find_task
 
 PAYLOADS = ("input", "output", "variables")
@@ -80,7 +79,7 @@ def _stop_details(attempt: Attempt, stop: Mapping[str, Any], now: int) -> StopDe
         task=stop["task"],
         type=attempt.task.type,
         place=stop["place"],
-        sentence=GATE_TEXTS[BREAKPOINT.name].sentence(GateFacts(now, 0, **stop_facts(stop))),
+        sentence=BREAKPOINT.sentence(GateFacts(now, 0, **stop_facts(stop))),
         by=stop["by"],
         since=stop["since"],
         until=stop["until"],

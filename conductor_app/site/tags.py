@@ -13,7 +13,7 @@ from ..db.fields import dumps
 from ..definitions.step_labels import type_label
 from ..runs.models import Run
 from ..runs.queries.recent import run_key
-from ..tasks.queries.waiting import QueueState
+from ..tasks.queries.queue_states import QueueState
 from ..utils.differences import MISSING
 from ..utils.formatting import format_duration
 from ..web import badges

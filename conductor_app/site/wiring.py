@@ -52,7 +52,7 @@ from ..system_tasks import network_guard, registry
 from ..taskcluster import wiring as taskcluster
 from ..taskcluster.auth.commands import ensure_first_access
 from ..taskcluster.models import ScopeRole
-from ..tasks.queries.wait_reasons import PERSONS
+from ..tasks.queries.waiting import PERSONS
 from ..tasks.throughput import record_decision
 from ..telemetry import log_context as spans
 from ..utils import background

@@ -1,16 +1,20 @@
 """The gates that a pending attempt must pass before a worker can claim it.
 
-Each gate is declared once, with the SQL that the claim uses (`tasks/store.py`), the same condition on the facts of one
-attempt, and under the same name the sentences that operators read (`tasks/queries/gate_sentences.py`).
+Each gate is declared once, in `GATES`: the SQL that the claim uses (`tasks/store.py`), the same condition on the facts of
+one attempt, and what operators read while it is closed or open. `tasks/queries/waiting.py` evaluates them for an attempt.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext
 
 from ..core.snapshot import NEVER
 from ..db.named_statements import NamedStatement
 from ..utils import process_state
+from ..utils.formatting import LazyText
 from ..utils.process_state import Wiring
 
 
@@ -79,13 +83,17 @@ class Gate:
 
     `free_slots`: returns the number of attempts that may pass now, or None for any number. `condition`: SQL on the
     attempt `a`, with `%(queue)s` and `%(now)s`, true while the gate is open; empty if another gate's condition implies
-    it. `usage`: the statement that counts the used slots of a limit, with `name` and `since`.
+    it. `usage`: the statement that counts the used slots of a limit, with `name` and `since`. `sentence`: returns the
+    reason why the gate is closed; `brief`: the same in a few words, for lists. `open_sentence`: the text for an open gate.
     """
 
     name: str
     free_slots: Callable[[GateFacts], int | None]
     condition: str = ""
     usage: NamedStatement | None = None
+    sentence: Callable[[GateFacts], str] = field(kw_only=True)
+    brief: Callable[[GateFacts], str] = field(kw_only=True)
+    open_sentence: str | LazyText = field(kw_only=True)
 
     def lets_pass(self, facts: GateFacts) -> bool:
         free = self.free_slots(facts)
@@ -133,22 +141,129 @@ COUNT_STARTS = NamedStatement(
     WHERE name = %(name)s AND rate_count > 0 AND claimed_at > %(since)s
     """
 )
+
+
+def _seconds(milliseconds: int) -> str:
+    decimal = pgettext("between the whole and the tenths of a number", ".")
+    return f"{max(milliseconds, 0) / 1000:.1f} s".replace(".", decimal)
+
+
+def _queue_pause_sentence(f: GateFacts) -> str:
+    facts = {"by": f.queue_held_by, "reason": f.queue_held_because, "span": _seconds(f.queue_held_until - f.now)}
+    if f.queue_held_until < NEVER:
+        sentence = (
+            _("The queue was paused by %(by)s: %(reason)s. It resumes in %(span)s.")
+            if f.queue_held_because
+            else _("The queue was paused by %(by)s. It resumes in %(span)s.")
+        )
+    elif f.queue_held_because:
+        sentence = _("The queue was paused by %(by)s: %(reason)s.")
+    else:
+        sentence = _("The queue was paused by %(by)s.") if f.queue_held_by else _("The queue is paused.")
+    return sentence % facts
+
+
+def _rate_limit_sentence(f: GateFacts) -> str:
+    facts: dict[str, Any] = {"starts": f.starts, "limit": f.rate_count, "seconds": f.rate_seconds}
+    if f.rate_reopens_at > f.now:
+        facts["span"] = _seconds(f.rate_reopens_at - f.now)
+        sentence = _(
+            "Rate limit reached: %(starts)s of %(limit)s starts in %(seconds)s s (rateLimitPerFrequency). "
+            "The next start is possible in %(span)s."
+        )
+        return sentence % facts
+    return _("Rate limit reached: %(starts)s of %(limit)s starts in %(seconds)s s (rateLimitPerFrequency).") % facts
+
+
+STOP_SENTENCES = {
+    "after": gettext_lazy("Stopped at a breakpoint after this step%(by)s. It continues by itself in %(span)s."),
+    "failure": gettext_lazy(
+        "Stopped at a breakpoint after the failure of this step%(by)s. It continues by itself in %(span)s."
+    ),
+}
+STOP_BEFORE = gettext_lazy("Stopped at a breakpoint before this step%(by)s. It continues by itself in %(span)s.")
+
+
+def _stop_sentence(f: GateFacts) -> str:
+    by = _(", set by %(by)s") % {"by": f.stopped_by} if f.stopped_by else ""
+    # In minutes, so that a page need not refresh for it every second.
+    span = f"{-(-max(f.stopped_until - f.now, 0) // 60_000)} min"
+    sentence = STOP_SENTENCES.get(f.stopped_place, STOP_BEFORE) % {"by": by, "span": span}
+    if f.stop_error:
+        sentence += " " + _("Its condition could not be evaluated: %(error)s.") % {"error": f.stop_error.rstrip(".")}
+    return sentence
+
+
 GATES: tuple[Gate, ...] = (
     # The first attempt of a held run is not visible before the run is released, so `due` covers it.
-    Gate("run_slot", lambda f: _unlimited_if(not f.is_run_held)),
+    Gate(
+        "run_slot",
+        lambda f: _unlimited_if(not f.is_run_held),
+        sentence=lambda f: _(
+            "The workflow has reached its limit of parallel runs. This run starts when an earlier run ends."
+        ),
+        brief=lambda f: _("workflow limit reached"),
+        open_sentence=gettext_lazy("The workflow's limit of parallel runs has room for this run."),
+    ),
     # An attempt at a breakpoint is not visible before it continues, so `due` covers it.
-    Gate("breakpoint", lambda f: _unlimited_if(not f.stopped_until)),
+    Gate(
+        "breakpoint",
+        lambda f: _unlimited_if(not f.stopped_until),
+        sentence=_stop_sentence,
+        brief=lambda f: _("at a breakpoint"),
+        open_sentence=gettext_lazy("The task is not stopped at a breakpoint."),
+    ),
     # An attempt that waits for a budget is not visible before the end of its wait, so `due` covers it.
-    Gate("budget", lambda f: _unlimited_if(f.budget is None or min(f.budget.until, f.visible_at) <= f.now)),
+    Gate(
+        "budget",
+        lambda f: _unlimited_if(f.budget is None or min(f.budget.until, f.visible_at) <= f.now),
+        sentence=lambda f: f.budget.sentence if f.budget else "",
+        brief=lambda f: f.budget.brief if f.budget else "",
+        open_sentence=gettext_lazy("The task does not wait for a budget."),
+    ),
     Gate(
         "queue",
         lambda f: _unlimited_if(f.queue_held_until <= f.now),
         "NOT EXISTS (SELECT 1 FROM conductor_queuehold h WHERE h.queue = %(queue)s AND h.until_at > %(now)s)",
+        sentence=_queue_pause_sentence,
+        brief=lambda f: _("queue paused"),
+        open_sentence=gettext_lazy("The queue is not paused."),
     ),
-    Gate("due", lambda f: _unlimited_if(f.visible_at <= f.now), "a.visible_at <= %(now)s"),
-    Gate("deadline", lambda f: _unlimited_if(f.ends_at > f.now), "a.ends_at > %(now)s"),
-    Gate("concurrency", lambda f: _remaining(f.leased, f.concurrent_limit), usage=COUNT_LEASED),
-    Gate("rate", lambda f: _remaining(f.starts, f.rate_count if f.rate_seconds > 0 else 0), usage=COUNT_STARTS),
+    Gate(
+        "due",
+        lambda f: _unlimited_if(f.visible_at <= f.now),
+        "a.visible_at <= %(now)s",
+        sentence=lambda f: _("The task is delayed for another %(span)s.") % {"span": _seconds(f.visible_at - f.now)},
+        brief=lambda f: _("due in %(span)s") % {"span": _seconds(f.visible_at - f.now)},
+        open_sentence=gettext_lazy("The task is due."),
+    ),
+    Gate(
+        "deadline",
+        lambda f: _unlimited_if(f.ends_at > f.now),
+        "a.ends_at > %(now)s",
+        sentence=lambda f: _("The task's deadline passed %(span)s ago.") % {"span": _seconds(f.now - f.ends_at)},
+        brief=lambda f: _("deadline passed"),
+        open_sentence=gettext_lazy("The task's deadline has not passed."),
+    ),
+    Gate(
+        "concurrency",
+        lambda f: _remaining(f.leased, f.concurrent_limit),
+        usage=COUNT_LEASED,
+        sentence=lambda f: (
+            _("Concurrency limit reached: %(leased)s of %(limit)s tasks of this name run (concurrentExecLimit).")
+            % {"leased": f.leased, "limit": f.concurrent_limit}
+        ),
+        brief=lambda f: _("limit %(used)s of %(limit)s") % {"used": f.leased, "limit": f.concurrent_limit},
+        open_sentence=gettext_lazy("The concurrency limit is not reached."),
+    ),
+    Gate(
+        "rate",
+        lambda f: _remaining(f.starts, f.rate_count if f.rate_seconds > 0 else 0),
+        usage=COUNT_STARTS,
+        sentence=_rate_limit_sentence,
+        brief=lambda f: _("rate limit %(limit)s in %(seconds)s s") % {"limit": f.rate_count, "seconds": f.rate_seconds},
+        open_sentence=gettext_lazy("The rate limit is not reached."),
+    ),
 )
 BREAKPOINT, BUDGET = GATES[1:3]
 DELAYING_GATES = GATES[:3]
@@ -166,3 +281,9 @@ def free_capacity(facts: GateFacts) -> int | None:
     """Return the number of attempts of one name that the limits allow now, or None for any number."""
     counts = [gate.free_slots(facts) for gate in LIMIT_GATES]
     return min((count for count in counts if count is not None), default=None)
+
+
+def brief_cause_of_delay(facts: GateFacts) -> str:
+    """Return in a few words, without a time, why an attempt of a queue becomes due later."""
+    closed = next((gate for gate in DELAYING_GATES if not gate.lets_pass(facts)), None)
+    return closed.brief(facts) if closed else _("due later")

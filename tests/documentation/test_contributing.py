@@ -96,7 +96,7 @@ def test_an_endpoint_that_declares_no_permission_is_for_administrators(client, s
 
 
 def test_a_gate_is_part_of_the_claim_by_its_declaration(monkeypatch):
-    gate = gates.Gate("holiday", lambda f: 0, "a.id <> 'holiday'")
+    gate = gates.Gate("holiday", lambda f: 0, "a.id <> 'holiday'", sentence=str, brief=str, open_sentence="")
     monkeypatch.setattr(gates, "GATES", (*gates.GATES, gate))
 
     assert "a.id <> 'holiday'" in gates.open_condition()

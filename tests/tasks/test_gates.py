@@ -4,7 +4,6 @@ import pytest
 
 from conductor_app.tasks.gates import GATES
 from conductor_app.tasks.models import QueueHold
-from conductor_app.tasks.queries.gate_sentences import GATE_TEXTS
 from conductor_app.tasks.queries.waiting import gate_facts, gate_verdicts
 from conductor_app.tasks.store import find_candidates
 from tests.builders import policy, step
@@ -55,10 +54,6 @@ def test_a_pause_closes_the_gate_to_its_end(waiting, clock, ahead):
     QueueHold.objects.create(queue="ship", until_at=clock.now() + ahead, held_at=clock.now())
 
     assert verdicts(waiting, clock)["queue"] is is_candidate(waiting, clock) is (ahead <= 0)
-
-
-def test_every_gate_has_sentences():
-    assert list(GATE_TEXTS) == [gate.name for gate in GATES]
 
 
 def test_every_gate_has_a_condition_or_a_limit_except_those_that_delay():

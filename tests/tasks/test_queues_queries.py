@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.tasks.queries.waiting import list_queues
+from conductor_app.tasks.queries.queue_states import list_queues
 from tests.stored_scenarios import claim_next, define_workflow, start_run, start_run_of, step
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +29,7 @@ def test_the_queue_with_the_oldest_attempt_comes_first(clock):
 
 
 def test_pending_attempts_are_counted_up_to_a_limit_per_queue(clock, monkeypatch):
-    monkeypatch.setattr("conductor_app.tasks.queries.waiting.MAX_COUNTED", 2)
+    monkeypatch.setattr("conductor_app.tasks.queries.queue_states.MAX_COUNTED", 2)
     for name, runs in (("ship", 4), ("pack", 2), ("a:b", 1)):
         define_workflow(name, step(name))
         for _ in range(runs):

@@ -13,7 +13,7 @@ from django.utils.translation import ngettext
 
 from ...access.visibility import may, sees_all_runs, visible
 from ...runs.models import Run
-from ...tasks.queries.waiting import queues_without_workers
+from ...tasks.queries.queue_states import queues_without_workers
 from ...utils import clock, process_state
 from ...utils.formatting import DAY
 from ...web.badges import format_lower_bound

@@ -33,7 +33,7 @@ from ...human_tasks.waiting_queries import count_overdue
 from ...runs.models import Run
 from ...runs.pages.view_model import results_chart
 from ...tasks.models import QueueHold
-from ...tasks.queries.waiting import QueueState, count_blocked_runs, list_queues
+from ...tasks.queries.queue_states import QueueState, count_blocked_runs, list_queues
 from ...telemetry import log_context
 from ...utils import clock
 from ...utils.formatting import DAY, HOUR, format_decimal, format_duration

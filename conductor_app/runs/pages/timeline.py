@@ -12,7 +12,7 @@ from django.utils.translation import ngettext
 
 from ...definitions.step_labels import type_label
 from ...tasks.queries.tasks import attempts_of_tasks
-from ...tasks.queries.wait_reasons import brief_delay
+from ...tasks.queries.waiting import brief_delay
 from ...utils.formatting import format_duration
 from ...utils.time_scale import Stretch, TimeScale, collapse_idle, merge_stretches, overlap, zoom_scale
 from ...web.badges import format_count, format_status, render_state

@@ -17,8 +17,8 @@ from ...web.api.operations import QUEUE_QUERY, TASK_TYPE_QUERY, ApiOperation, Ar
 from ...web.api.permissions import ALLOW_ALL, RequiresAccess, requires
 from ...web.api.view import ConductorRequest, ConductorView
 from ..models import Poller
+from ..queries.queue_states import QueueState, limits_used, list_queues
 from ..queries.queues import QueueDetail, QueueLimit, WaitingAttempt, is_polling, queue_detail
-from ..queries.waiting import QueueState, limits_used, list_queues
 from . import serializers
 
 can_view_queue = requires(READ, TASK_DEF, targets.named_in_query(TASK_DEF, "taskType"))

@@ -30,6 +30,7 @@ from ...web.links import queue_address, run_address
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands import queues as queue_commands
 from ..models import MinuteCount, QueueHold
+from ..queries.queue_states import QueueState, limits_used, list_queues, rate_limits
 from ..queries.queues import (
     QueueDetail,
     attempts_ahead,
@@ -42,16 +43,7 @@ from ..queries.queues import (
     visible_queues,
 )
 from ..queries.shares import claim_order
-from ..queries.waiting import (
-    GateVerdict,
-    QueueState,
-    closed_gates,
-    gate_facts,
-    limits_used,
-    list_queues,
-    rate_limits,
-    verdicts_on,
-)
+from ..queries.waiting import GateVerdict, closed_gates, gate_facts, verdicts_on
 from ..queries.workers import HourOfMinutes, counts_in_range, first_uses_of_builds, last_hour
 from .actions import task_actions
 from .task_panel import attempts_for_panel, gate_lists

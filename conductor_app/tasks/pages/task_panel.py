@@ -43,8 +43,7 @@ from ...web.documents import (
 from ...web.links import LOG_PARAMETERS, RunPageQuery, render_trace
 from ..queries.input_origins import InputOrigin, input_origins
 from ..queries.tasks import LogPosition, LogRequest, LogWindow, iterate_chunks, log_window, logged_at, position_of
-from ..queries.wait_reasons import persons_of, wait_reason
-from ..queries.waiting import GateVerdict, verdicts_on
+from ..queries.waiting import GateVerdict, persons_of, verdicts_on, wait_reason
 from .actions import step_after_task
 
 LEVEL_PATTERN = re.compile(r"\b(FATAL|CRITICAL|ERROR|WARN|WARNING|DEBUG|TRACE)\b", re.I)

@@ -12,14 +12,12 @@ from ...access.visibility import sees_all_runs, visible, visible_names
 from ...definitions.models import TaskDefinition
 from ...runs.models import Attempt, AttemptQuerySet
 from ...utils.formatting import MINUTE, format_decimal, format_duration
-from ..gates import GateFacts
+from ..gates import GateFacts, brief_cause_of_delay
 from ..models import MinuteCount, Poller, QueueHold
-from .gate_sentences import brief_cause_of_delay
+from .queue_states import QUIET_AFTER_MS, QueueState, list_pollers
 from .shares import QueueShare, claim_order, count_ahead, is_older, list_queue_shares
 from .waiting import (
-    QUIET_AFTER_MS,
     LimitHolder,
-    QueueState,
     cap_rate,
     earliest_dispatch_ms,
     estimate_dispatch_ms,
@@ -28,7 +26,6 @@ from .waiting import (
     is_queued,
     limit_holders,
     limits_from,
-    list_pollers,
 )
 
 WINDOW_MS = 5 * MINUTE

@@ -1,196 +1,40 @@
-"""Why attempts wait: queues with their pollers, estimates of dispatch, and a verdict on each gate."""
+"""Why attempts wait: a verdict on each gate of `tasks/gates.py`, and from them one reason.
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+`verdicts_on` is what the page "Why waiting" shows. `wait_reason` is the one answer that runs, their lists and
+timelines, queues, the overview, the API and MCP show, as a sentence and in a few words. `explanations/cause.py` has the
+sentence of a run.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import connection
-from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from ...access.visibility import visible
 from ...core.breakpoints import stops_of
+from ...core.failure_grouping import informative_line
 from ...core.snapshot import NEVER
 from ...core.states import PAUSED
-from ...core.step_types.base import queue_name
+from ...core.step_types.forks import ExclusiveJoin, Join
+from ...core.step_types.loops import DoWhile, ForEach, ForEachItem
+from ...core.step_types.sub_workflows import SubWorkflow
+from ...core.step_types.try_catch import TryCatch
+from ...core.step_types.waiting import Human, PullWorkflowMessages, Wait, WaitForWebhook, Yield
 from ...definitions.models import TaskDefinition
 from ...runs.models import Attempt, Run
 from ...runs.queries.recent import last_transition
-from ...utils import clock
-from ...utils.formatting import format_duration
-from ..gates import BUDGET_HOLDS, CONCURRENCY, COUNT_LEASED, COUNT_STARTS, GATES, GateFacts, stop_facts
-from ..models import Poller, QueueHold, WorkerHold
-from .gate_sentences import GATE_TEXTS
+from ...runs.timeline.tree import CONTAINER_STEP_TYPES
+from ...utils import process_state
+from ...utils.formatting import LazyText, format_duration, format_near_time
+from ...utils.process_state import Wiring
+from ..gates import BUDGET_HOLDS, CONCURRENCY, COUNT_LEASED, COUNT_STARTS, DELAYING_GATES, GATES, GateFacts, stop_facts
+from ..models import QueueHold
+from .queue_states import QueuePolls, grouped_polls, polls_of
 from .shares import count_same_key_ahead, describe_same_key
-
-MAX_COUNTED = 10_000
-"""Attempts of a queue that are counted and searched for the oldest, in claim order."""
-_PENDING_SQL = "FROM conductor_attempt a WHERE a.status = 'PENDING' AND NOT (a.queue = '')"
-QUEUES_SQL = f"""
-WITH RECURSIVE names (queue) AS (
-    SELECT MIN(a.queue) {_PENDING_SQL}
-    UNION ALL
-    SELECT (SELECT MIN(a.queue) {_PENDING_SQL} AND a.queue > n.queue) FROM names n WHERE n.queue IS NOT NULL
-)
-SELECT 'pending' AS kind, n.queue, '' AS domain,
-    (SELECT COUNT(*) FROM (SELECT 1 {_PENDING_SQL} AND a.queue = n.queue LIMIT %(limit)s) counted),
-    (SELECT MIN(first.pending_since) FROM (
-        SELECT a.pending_since, a.visible_at {_PENDING_SQL} AND a.queue = n.queue
-        ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %(limit)s
-    ) first WHERE first.visible_at <= %(now)s),
-    (SELECT COUNT(*) FROM (SELECT a.visible_at {_PENDING_SQL} AND a.queue = n.queue LIMIT %(limit)s) counted
-     WHERE counted.visible_at > %(now)s)
-FROM names n WHERE n.queue IS NOT NULL
-UNION ALL
-SELECT 'leased', a.queue, '', COUNT(*), 0, 0
-FROM conductor_attempt a WHERE a.status = 'LEASED' AND NOT (a.queue = '') GROUP BY a.queue
-UNION ALL
-SELECT 'polled', p.task_type, p.domain, COUNT(*), MAX(p.polled_at), 0
-FROM conductor_poller p GROUP BY p.task_type, p.domain
-"""
-"""Numbers and times of pending attempts, attempts in progress and polling workers.
-
-It jumps from queue to queue in the claim index, so that it reads a bounded part of each queue.
-"""
-QUIET_AFTER_MS = 60_000
-"""A queue without a poll for this long counts as unpolled. Long polls of clients are much shorter by default."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueueState:
-    """Current state of one queue. `pending`: attempts that are due; `delayed`: those that become due later."""
-
-    name: str
-    pending: int = 0
-    delayed: int = 0
-    oldest_at: int | None = None
-    leased: int = 0
-    pollers: int = 0
-    polled_at: int | None = None
-
-    @property
-    def has_more(self) -> bool:
-        """True if more attempts are pending or delayed than were counted."""
-        return self.pending + self.delayed > MAX_COUNTED
-
-    @property
-    def counted(self) -> int:
-        return min(self.pending, MAX_COUNTED)
-
-    def is_polled(self, now: int) -> bool:
-        return self.polled_at is not None and now - self.polled_at < QUIET_AFTER_MS
-
-    def is_neglected(self, now: int) -> bool:
-        """Return True if attempts are due and no worker polls."""
-        return bool(self.pending) and not self.is_polled(now)
-
-
-def queues_without_workers(states: Iterable[QueueState], now: int) -> list[QueueState]:
-    """Return the queues with due attempts that no worker polls and that are not paused. Runs at most one query."""
-    unpolled = [queue for queue in states if queue.is_neglected(now)]
-    holds = QueueHold.objects.filter(pk__in=[queue.name for queue in unpolled], until_at__gt=now)
-    paused = set(holds.values_list("pk", flat=True)) if unpolled else set()
-    return [queue for queue in unpolled if queue.name not in paused]
-
-
-def limits_used(states: Collection[QueueState]) -> dict[str, tuple[int, int]]:
-    """Return attempts in progress and the limit for each queue with a concurrent execution limit."""
-    kinds = {queue.name: queue.name.rpartition(":")[2] for queue in states}
-    rows = TaskDefinition.objects.filter(name__in=set(kinds.values()), concurrent_limit__gt=0)
-    limits, used = dict(rows.values_list("name", "concurrent_limit")), Counter[str]()
-    for queue in states:
-        used[kinds[queue.name]] += queue.leased
-    return {queue: (used[kind], limits[kind]) for queue, kind in kinds.items() if kind in limits}
-
-
-def rate_limits(states: Collection[QueueState]) -> dict[str, float]:
-    """Return the limit of starts per second for each queue whose task definition has one."""
-    kinds = {queue.name: queue.name.rpartition(":")[2] for queue in states}
-    rows = TaskDefinition.objects.filter(name__in=set(kinds.values()), rate_count__gt=0, rate_seconds__gt=0)
-    limits = {name: count / seconds for name, count, seconds in rows.values_list("name", "rate_count", "rate_seconds")}
-    return {queue: limits[kind] for queue, kind in kinds.items() if kind in limits}
-
-
-def list_queues() -> list[QueueState]:
-    """Return every queue that has attempts or was ever polled, the one with the oldest pending attempt first.
-
-    Runs one query.
-    """
-    found: dict[str, dict[str, tuple[int, int | None, int]]] = {"pending": {}, "leased": {}, "polled": {}}
-    with connection.cursor() as cursor:
-        cursor.execute(QUEUES_SQL, {"limit": MAX_COUNTED + 1, "now": clock.now()})
-        for kind, name, domain, *numbers in cursor.fetchall():
-            found[kind][queue_name(name, domain)] = tuple(numbers)
-    pending, leased, polls = found.values()
-    none = (0, None, 0)
-    states = [
-        QueueState(name, waiting - delayed, delayed, oldest_at, leased.get(name, none)[0], pollers, polled_at)
-        for name in {*pending, *leased, *polls}
-        for waiting, oldest_at, delayed in (pending.get(name, none),)
-        for pollers, polled_at, _zero in (polls.get(name, none),)
-    ]
-    return sorted(states, key=lambda queue: (queue.oldest_at is None, queue.oldest_at or 0, queue.name))
-
-
-def count_blocked_runs(names: Sequence[str]) -> dict[str, int]:
-    """Return how many runs wait in each of these queues, from MAX_COUNTED attempts."""
-    waiting = Attempt.objects.pending().of_runs().filter(queue__in=names).values_list("queue", "run_id")
-    return dict(Counter(queue for queue, _ in set(waiting.order_by()[:MAX_COUNTED])))
-
-
-@dataclass(frozen=True, slots=True)
-class QueuePolls:
-    """Polls of one queue: time of the last poll, workers polling now, and how many of those are draining."""
-
-    polled_at: int | None = None
-    alive: int = 0
-    drained: int = 0
-
-    def are_recent(self, now: int) -> bool:
-        return self.polled_at is not None and now - self.polled_at < QUIET_AFTER_MS
-
-    @property
-    def are_of_draining_workers(self) -> bool:
-        return bool(self.alive) and self.drained == self.alive
-
-
-def polls_of_queues(now: int) -> dict[str, QueuePolls]:
-    """Return the polls of every queue. Runs one query."""
-    return {
-        queue_name(row["task_type"], row["domain"]): QueuePolls(row["at"], row["alive"], row["drained"])
-        for row in _count_polls(Poller.objects.all(), now)
-    }
-
-
-def polls_of(queue: str, now: int) -> QueuePolls:
-    row = grouped_polls(queue, now).first()
-    return QueuePolls(row["at"], row["alive"], row["drained"]) if row else QueuePolls()
-
-
-def grouped_polls(queue: str, now: int) -> QuerySet[Poller, Any]:
-    """Return the columns of QueuePolls (`at`, `alive`, `drained`) for one queue: one row, or none."""
-    return _count_polls(Poller.objects.filter(_possible_polls(queue)), now)
-
-
-def _count_polls(rows: QuerySet[Poller], now: int) -> QuerySet[Poller, Any]:
-    is_alive = Q(polled_at__gt=now - QUIET_AFTER_MS)
-    is_drained = Exists(WorkerHold.objects.filter(worker=OuterRef("worker")))
-    counted = rows.order_by().values("task_type", "domain").annotate(at=Max("polled_at"))
-    counted = counted.annotate(alive=Count("pk", filter=is_alive), drained=Count("pk", filter=Q(is_alive, is_drained)))
-    return counted.order_by("-at")
-
-
-def list_pollers(queue: str) -> list[Poller]:
-    """Return every worker that has polled the queue, most recent poll first."""
-    rows = Poller.objects.filter(_possible_polls(queue)).order_by("-polled_at", "worker")
-    return [row for row in rows if queue_name(row.task_type, row.domain) == queue]
-
-
-def _possible_polls(queue: str) -> Q:
-    """Select polls that may belong to this queue. A task type can itself contain a colon."""
-    domain, _, task_type = queue.partition(":")
-    return Q(task_type=queue, domain="") | Q(task_type=task_type, domain=domain)
 
 
 def cap_rate(rate: float | None, facts: GateFacts) -> float | None:
@@ -347,12 +191,12 @@ def _with_starts(facts: GateFacts, use: LimitUse) -> GateFacts:
 def _evaluate_gates(attempt: Attempt, facts: GateFacts, use: LimitUse) -> list[GateVerdict]:
     facts = _with_starts(facts, use)
     return [
-        GateVerdict(gate.name, True, str(GATE_TEXTS[gate.name].open_sentence))
+        GateVerdict(gate.name, True, str(gate.open_sentence))
         if gate.lets_pass(facts)
         else GateVerdict(
             gate.name,
             False,
-            GATE_TEXTS[gate.name].sentence(facts),
+            gate.sentence(facts),
             use.holders if gate is CONCURRENCY else limit_holders(gate.name, attempt),
         )
         for gate in GATES
@@ -564,3 +408,189 @@ def _pause_sentence(facts: dict[str, str]) -> str:
     if facts["by"]:
         return _("The run is paused by %(by)s: workers can still claim this task; later tasks wait for resume.")
     return _("The run is paused: workers can still claim this task; later tasks wait for resume.")
+
+
+DUE = "due"
+"""The gate of attempts with a delay. The reason tells apart why an attempt is delayed."""
+PERSONS: Wiring[Callable[[Sequence[Attempt], int], Mapping[str, str]] | None] = process_state.wiring(None)
+"""Returns for whom open human tasks wait, by attempt id. The slice of human tasks connects it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitReason:
+    """What an open attempt waits for.
+
+    `kind`: the name of the gate that is closed; `polled` without a worker; `queued` if only its turn is missing;
+    `worker` while a worker has it; `engine` for a step without a queue. `since`: the start of that state in epoch
+    milliseconds; None if the words name a time.
+    """
+
+    kind: str
+    sentence: str
+    brief: str
+    since: int | None
+
+
+def interest_sort_key(attempt: Attempt) -> tuple[int, int]:
+    """Return a sort key that puts queued attempts first and attempts that wait for other tasks last."""
+    if attempt.task.type in CONTAINER_STEP_TYPES:
+        return 3, attempt.seq
+    return {"PENDING": 0}.get(attempt.status, 1 if attempt.queue == "" else 2), attempt.seq
+
+
+def persons_of(attempts: Sequence[Attempt], now: int) -> Mapping[str, str]:
+    """Return for whom those of the attempts wait that are human tasks, by attempt id. Runs one query, or none."""
+    human = [each for each in attempts if each.task.type == Human.type]
+    return find(human, now) if human and (find := PERSONS.value) is not None else {}
+
+
+def wait_reason(
+    attempt: Attempt, facts: WaitFacts | None, now: int, *, tries: int | None = None, person: str = ""
+) -> WaitReason:
+    """Return what an open attempt waits for. The attempt is loaded with its task and run.
+
+    `facts`: of an attempt in a queue. `tries`: the number of attempts that its policy allows, if known. `person`: for
+    whom it waits, if it is a human task.
+    """
+    if attempt.status == "PENDING" and facts is not None:
+        return _reason_in_queue(attempt, facts, tries, now)
+    if attempt.queue:
+        worker = _("on %(worker)s") % {"worker": attempt.worker} if attempt.worker else _("in progress")
+        return WaitReason("worker", _describe_work(attempt, now), worker, attempt.claimed_at or attempt.started_at)
+    describe = ENGINE_WAITS.get(attempt.task.type, _describe_unknown)
+    sentence, brief = describe(attempt, now)
+    ends = attempt.task.type == Wait.type and attempt.ends_at < NEVER
+    if person:
+        sentence, brief = f"{sentence}, {person}", f"{brief}, {person}"
+    return WaitReason("engine", sentence, brief, None if ends else attempt.scheduled_at)
+
+
+def brief_delay(attempt: Attempt, run: Run, now: int) -> str:
+    """Return in a few words why an attempt in a queue of the run is not due, or an empty text if it is due."""
+    if attempt.visible_at <= now:
+        return ""
+    stop = stop_facts(stops_of(run.debug or {}).get(attempt.pk))
+    gates = GateFacts(now, attempt.visible_at, is_run_held=run.is_held, **stop)
+    closed = next((gate for gate in DELAYING_GATES if not gate.lets_pass(gates)), None)
+    return closed.brief(gates) if closed else _describe_delay(attempt, None, now)[1]
+
+
+def _reason_in_queue(attempt: Attempt, facts: WaitFacts, tries: int | None, now: int) -> WaitReason:
+    closed = next((gate for gate in GATES if not gate.lets_pass(facts.gates)), None)
+    since = None if attempt.visible_at > now else attempt.pending_since
+    if closed and closed.name == DUE:
+        return WaitReason(DUE, *_describe_delay(attempt, tries, now), since)
+    if closed:
+        sentence, brief = closed.sentence(facts.gates), closed.brief(facts.gates)
+        return WaitReason(closed.name, _with_task(attempt, sentence), brief, since)
+    polled = polling_verdict(attempt, now, facts.polls)
+    if not polled.is_open:
+        brief = _("only draining workers") if facts.polls.are_recent(now) else _("no workers")
+        return WaitReason(polled.gate, _with_task(attempt, polled.sentence), brief, since)
+    names: dict[str, Any] = {"queue": attempt.queue, "span": format_duration(now - attempt.pending_since)}
+    sentence = _("queued in `%(queue)s` for %(span)s")
+    if facts.same_key_ahead:
+        names |= {"count": f"{facts.same_key_ahead:,}", "key": attempt.fairness_key}
+        sentence = ngettext(
+            "queued in `%(queue)s` for %(span)s, behind %(count)s task of fairness key `%(key)s`",
+            "queued in `%(queue)s` for %(span)s, behind %(count)s tasks of fairness key `%(key)s`",
+            facts.same_key_ahead,
+        )
+    return WaitReason("queued", _with_task(attempt, sentence % names), _("queued"), since)
+
+
+def _with_task(attempt: Attempt, sentence: str) -> str:
+    sentence = sentence.rstrip(".")
+    return f"`{attempt.task}` — {sentence[:1].lower()}{sentence[1:]}"
+
+
+def _describe_delay(attempt: Attempt, tries: int | None, now: int) -> tuple[str, str]:
+    """Return why an attempt is delayed, as a sentence and in a few words."""
+    facts = {"task": attempt.task, "left": format_duration(attempt.visible_at - now), "number": attempt.number + 1}
+    if attempt.poll_count:
+        sentence = _("`%(task)s` was returned to its queue by its worker and is due in %(left)s")
+        return sentence % facts, _("returned, due in %(left)s") % facts
+    if not attempt.number:
+        return _("`%(task)s` starts in %(left)s") % facts, _("due in %(left)s") % facts
+    which = (_("(attempt %(number)s of %(tries)s)") if tries else _("(attempt %(number)s)")) % {**facts, "tries": tries}
+    error = _("; previous error: %(reason)s") % {"reason": informative_line(attempt.reason)} if attempt.reason else ""
+    sentence = _("retry of `%(task)s` in %(left)s") % facts
+    return f"{sentence} {which}{error}", _("attempt %(number)s in %(left)s") % facts
+
+
+def _describe_work(attempt: Attempt, now: int) -> str:
+    facts = {"task": attempt.task, "worker": attempt.worker}
+    facts["span"] = format_duration(now - (attempt.claimed_at or attempt.started_at or now))
+    left = (attempt.lease_ends_at or 0) - now
+    lease = _("; lease expires in %(left)s") % {"left": format_duration(left)} if left > 0 else ""
+    if attempt.worker:
+        return _("`%(task)s` on worker `%(worker)s` for %(span)s") % facts + lease
+    return _("`%(task)s` on an unknown worker for %(span)s") % facts + lease
+
+
+def _describe_unknown(attempt: Attempt, now: int) -> tuple[str, str]:
+    return _("`%(task)s` (%(type)s) is waiting") % {"task": attempt.task, "type": attempt.task.type}, _("waiting")
+
+
+def _describe_timer(attempt: Attempt, now: int) -> tuple[str, str]:
+    facts: dict[str, Any] = {"task": attempt.task}
+    if attempt.ends_at == NEVER:
+        return _("`%(task)s` is waiting to be completed through the API") % facts, _("waiting for the API")
+    facts |= {"until": format_near_time(attempt.ends_at, now), "left": format_duration(attempt.ends_at - now)}
+    if attempt.ends_at <= now:
+        return _("`%(task)s` is waiting, its time has come") % facts, _("time has come")
+    return (
+        _("`%(task)s` is waiting until %(until)s, %(left)s left") % facts,
+        _("until %(until)s, %(left)s left") % facts,
+    )
+
+
+def _engine_wait(sentence: str | LazyText, brief: str | LazyText) -> Callable[[Attempt, int], tuple[str, str]]:
+    def describe(attempt: Attempt, now: int) -> tuple[str, str]:
+        span = format_duration(now - attempt.scheduled_at)
+        facts = {"task": attempt.task, "iteration": attempt.task.iteration, "span": span}
+        return sentence % facts, brief % facts
+
+    return describe
+
+
+def _describe_phase(attempt: Attempt, now: int) -> tuple[str, str]:
+    facts = PHASES.get(attempt.task.iteration, gettext_lazy("`%(task)s` is waiting for the tasks of its body"))
+    return facts % {"task": attempt.task}, _("waiting")
+
+
+PHASES = {
+    2: gettext_lazy("`%(task)s` is waiting for its error handler"),
+    3: gettext_lazy("`%(task)s` is waiting for its `finallyTasks`"),
+}
+ENGINE_WAITS: dict[str, Callable[[Attempt, int], tuple[str, str]]] = {
+    Human.type: _engine_wait(gettext_lazy("human task `%(task)s` pending for %(span)s"), gettext_lazy("human task")),
+    Wait.type: _describe_timer,
+    Yield.type: _engine_wait(
+        gettext_lazy("`%(task)s` has been waiting for a signal for %(span)s"), gettext_lazy("waiting for a signal")
+    ),
+    WaitForWebhook.type: _engine_wait(
+        gettext_lazy("`%(task)s` has been waiting for a webhook event for %(span)s"),
+        gettext_lazy("waiting for a webhook"),
+    ),
+    PullWorkflowMessages.type: _engine_wait(
+        gettext_lazy("`%(task)s` is waiting for a workflow message"), gettext_lazy("waiting for a message")
+    ),
+    SubWorkflow.type: _engine_wait(
+        gettext_lazy("`%(task)s` is waiting for its sub-workflow"), gettext_lazy("sub-workflow")
+    ),
+    Join.type: _engine_wait(gettext_lazy("`%(task)s` is waiting for its branches"), gettext_lazy("waiting")),
+    ExclusiveJoin.type: _engine_wait(
+        gettext_lazy("`%(task)s` is waiting for the first of its branches"), gettext_lazy("waiting")
+    ),
+    DoWhile.type: _engine_wait(
+        gettext_lazy("`%(task)s` is in iteration %(iteration)s"), gettext_lazy("iteration %(iteration)s")
+    ),
+    ForEach.type: _engine_wait(
+        gettext_lazy("`%(task)s` is waiting for its items, %(iteration)s started"), gettext_lazy("waiting")
+    ),
+    ForEachItem.type: _engine_wait(
+        gettext_lazy("`%(task)s` is waiting for the tasks of its item"), gettext_lazy("waiting")
+    ),
+    TryCatch.type: _describe_phase,
+}

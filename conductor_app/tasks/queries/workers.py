@@ -13,8 +13,8 @@ from ...runs.models import Attempt, TaskLog
 from ...runs.queries.retention import time_of_id
 from ...utils.formatting import HOUR, MINUTE, SECOND, TimeRange
 from ..models import MinuteCount, Poller, WorkerHold
+from .queue_states import QUIET_AFTER_MS
 from .tasks import logged_at
-from .waiting import QUIET_AFTER_MS
 
 FIELDS = ("scheduled", "started", "done", "failed")
 MINUTES = 60
