@@ -1,7 +1,7 @@
 """The gates that a pending attempt must pass before a worker can claim it.
 
-Each gate is declared once, in `GATES`: the SQL that the claim uses (`tasks/store.py`), the same condition on the facts of
-one attempt, and what operators read while it is closed or open. `tasks/queries/waiting.py` evaluates them for an attempt.
+Each gate is declared once, in `GATES`: the SQL that the claim uses (`tasks/store.py`), the same condition on the facts
+of one attempt, and what operators read about it. `tasks/queries/waiting.py` evaluates all gates of an attempt.
 """
 
 from collections.abc import Callable, Mapping
@@ -83,8 +83,8 @@ class Gate:
 
     `free_slots`: returns the number of attempts that may pass now, or None for any number. `condition`: SQL on the
     attempt `a`, with `%(queue)s` and `%(now)s`, true while the gate is open; empty if another gate's condition implies
-    it. `usage`: the statement that counts the used slots of a limit, with `name` and `since`. `sentence`: returns the
-    reason why the gate is closed; `brief`: the same in a few words, for lists. `open_sentence`: the text for an open gate.
+    it. `usage`: the statement that counts the used slots of a limit, with `name` and `since`. `sentence`: returns
+    why the gate is closed; `brief`: the same in a few words, for lists. `open_sentence`: the text for an open gate.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Step types: one module each, and the table that finds them."""
+"""Step types: each class with a `type` in one of these modules is in the table that finds them."""
 
 from collections.abc import Iterator
 
@@ -7,39 +7,11 @@ from ..definition import DEFAULT_TYPE, STEP_STRUCTURES, Key, Step
 from ..effects import Effect
 from ..secret_places import mark_secrets
 from ..snapshot import Task
-from .ai import (
-    AiTask,
-    CallMcpToolStep,
-    ListMcpToolsStep,
-    LlmChatComplete,
-    LlmGenerateEmbeddings,
-    LlmGetEmbeddings,
-    LlmIndexText,
-    LlmSearchEmbeddings,
-    LlmSearchIndex,
-    LlmStoreEmbeddings,
-    LlmTextComplete,
-)
-from .base import RunEnding, Simple, StepType
-from .decisions import DecisionStep, Noop, SetVariable, Switch, Terminate
-from .forks import ExclusiveJoin, ForkJoin, ForkJoinDynamic, Join
-from .loops import DoWhile, ForEach, ForEachItem
-from .other_runs import GetWorkflowStep, TerminateWorkflowStep, UpdateTaskStep
-from .sub_workflows import StartWorkflow, SubWorkflow
-from .try_catch import TryCatch
-from .waiting import Human, PullWorkflowMessages, Wait, WaitForWebhook, Yield
-from .worker_tasks import (
-    Dynamic,
-    EventStep,
-    HttpPollStep,
-    HttpStep,
-    Inline,
-    JdbcStep,
-    JsonJqTransform,
-    KafkaPublishStep,
-    Lambda,
-)
+from . import ai, base, decisions, forks, loops, other_runs, sub_workflows, try_catch, waiting, worker_tasks
+from .ai import AiTask
+from .base import RunEnding, StepType
 
+MODULES = (base, worker_tasks, decisions, forks, loops, try_catch, sub_workflows, waiting, other_runs, ai)
 STEP_TYPES: dict[str, StepType] = {}
 
 
@@ -80,49 +52,8 @@ def step_type_of(type: str) -> StepType:
     return STEP_TYPES.get(type) or STEP_TYPES[DEFAULT_TYPE]
 
 
-for step_type in (
-    Simple(),
-    Dynamic(),
-    Switch(),
-    DecisionStep(),
-    ForkJoin(),
-    ForkJoinDynamic(),
-    Join(),
-    ExclusiveJoin(),
-    DoWhile(),
-    EventStep(),
-    ForEach(),
-    ForEachItem(),
-    TryCatch(),
-    SubWorkflow(),
-    StartWorkflow(),
-    Terminate(),
-    Wait(),
-    WaitForWebhook(),
-    Yield(),
-    Human(),
-    PullWorkflowMessages(),
-    SetVariable(),
-    Inline(),
-    Lambda(),
-    JsonJqTransform(),
-    Noop(),
-    HttpStep(),
-    HttpPollStep(),
-    JdbcStep(),
-    KafkaPublishStep(),
-    UpdateTaskStep(),
-    GetWorkflowStep(),
-    TerminateWorkflowStep(),
-    LlmIndexText(),
-    LlmStoreEmbeddings(),
-    LlmSearchIndex(),
-    LlmSearchEmbeddings(),
-    LlmGetEmbeddings(),
-    LlmTextComplete(),
-    LlmChatComplete(),
-    LlmGenerateEmbeddings(),
-    ListMcpToolsStep(),
-    CallMcpToolStep(),
-):
-    register(step_type)
+for module in MODULES:
+    for defined in list(vars(module).values()):
+        # Base classes have no type of their own, and names that a module imports are those of another one.
+        if isinstance(defined, type) and defined.__module__ == module.__name__ and "type" in vars(defined):
+            register(defined())
