@@ -1,22 +1,20 @@
 """The facts about each step type that its class declares."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from conductor_app.core.step_types import STEP_TYPES
 from conductor_app.core.step_types.base import StepType
 
-from .tables import code, table
+from .tables import code
 
 PREFIX = "step-"
 INTERNAL = frozenset(structure.item_type for structure in STEP_TYPES.values() if structure.item_type)
 """Types of steps that the engine adds, which no definition may have."""
 
-
 def documented_types() -> list[str]:
     """Return the types that a definition may have."""
     return [name for name in STEP_TYPES if name not in INTERNAL]
-
 
 def writer_of(block: str) -> Callable[[str], str]:
     """Return the writer of a block such as `step-WAIT`.
@@ -25,23 +23,25 @@ def writer_of(block: str) -> Callable[[str], str]:
         KeyError: when no type has this name.
     """
     step_type = STEP_TYPES[block.removeprefix(PREFIX)]
-    return lambda _: table(("", ""), _facts(step_type))
+    return lambda _: " ".join(_facts(step_type))
 
-
-def _facts(step_type: StepType) -> Iterator[tuple[str, str]]:
-    yield "completed by", _executor(step_type)
+def _facts(step_type: StepType) -> Iterator[str]:
+    yield f"Completed by {_executor(step_type)}."
     empty = {"type": step_type.type, "name": "", "inputParameters": {}, "optional": False}
     required = [found for found in step_type.check(empty, {}) if " " not in found]
-    yield "required fields", ", ".join(map(code, required)) or "none besides `name`, `taskReferenceName` and `type`"
+    if required:
+        yield f"Requires {_codes(required)}."
     if step_type.fields:
-        yield "fields of its own", ", ".join(code(field.name) for field in step_type.fields)
+        yield f"Fields of its own: {_codes(field.name for field in step_type.fields)}."
     if step_type.script_field:
         languages = "JavaScript or Python" if step_type.allows_python else "JavaScript"
-        yield "script", f"{code(step_type.script_field)}, in {languages}"
+        yield f"Script: {code(step_type.script_field)}, in {languages}."
     if step_type.output_members:
-        yield "output", ", ".join(map(code, _members(step_type.output_members)))
-    yield "a failed attempt", "is retried as the task definition says" if step_type.is_retried else "is not retried"
+        yield f"Output: {_codes(_members(step_type.output_members))}."
+    yield "Retried." if step_type.is_retried else "Not retried."
 
+def _codes(names: Iterable[str]) -> str:
+    return ", ".join(map(code, names))
 
 def _executor(step_type: StepType) -> str:
     if step_type.is_built_in:
@@ -51,7 +51,6 @@ def _executor(step_type: StepType) -> str:
     if step_type.is_completed_externally:
         return "a report, a time, a person or another run"
     return "the tasks inside it or before it" if step_type.waits_for_tasks else "the engine, at once"
-
 
 def _members(members: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for name, inner in members.items():
