@@ -1,6 +1,6 @@
-"""Add the documents of the repository's root to the site, and let links between them and the pages lead there.
+"""Add the changelog to the site, and let links between it and the pages lead there.
 
-The root is where hosts of repositories expect these documents. MkDocs reads only the folder `docs`. While the package
+The root is where hosts of repositories expect it. MkDocs reads only the folder `docs`. While the package
 is published nowhere, the pages install it from a checkout or from Git.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("CHANGELOG.md", "SECURITY.md")
+DOCUMENTS = ("CHANGELOG.md",)
 FOLDER = "project"
 TO_DOCUMENT = re.compile(rf"\]\((?P<up>(?:\.\./)+)(?P<name>{'|'.join(map(re.escape, DOCUMENTS))})")
 IS_PUBLISHED = False
@@ -19,14 +19,12 @@ IS_PUBLISHED = False
 SOURCE = re.compile(r"/path/to/the/checkout|git\+https://git\.example\.org/conductor-app@v[\d.]+")
 TO_PAGE = re.compile(r"\]\(docs/")
 
-
 def on_files(files: Files, config: Any) -> Files:
     """Add each document as a page of the folder `project`."""
     for name in DOCUMENTS:
         text = TO_PAGE.sub("](../", (ROOT / name).read_text())
         files.append(File.generated(config, f"{FOLDER}/{name}", content=text))
     return files
-
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Let links that leave the folder `docs` for a document lead to its page."""

@@ -21,7 +21,7 @@ QUESTIONS = {
     "webhook signature": "how-to/event-handlers-and-webhooks.html",
     "SDK methods that work": "reference/sdk-compatibility.html",
     "use secret in task": "how-to/secrets-and-environment.html",
-    "Kubernetes Helm": "how-to/deploy-on-kubernetes.html",
+    "Kubernetes Helm": "how-to/deploy.html",
     "human approval": "how-to/human-tasks.html",
     "single sign-on OpenID": "how-to/sign-in.html",
     "migrate from Conductor": "how-to/migrate-from-conductor.html",

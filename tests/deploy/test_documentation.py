@@ -7,7 +7,7 @@ import pytest
 from conductor_app.processes.command_line import FURTHER_COMMANDS, SUBCOMMANDS
 from tests.deploy.settings_in_code import ROOT
 
-PAGES = sorted([*(ROOT / "docs" / "how-to").glob("deploy-*.md"), ROOT / "docs" / "how-to" / "several-teams.md"])
+PAGES = sorted([*(ROOT / "docs" / "how-to").glob("deploy*.md"), ROOT / "docs" / "how-to" / "several-teams.md"])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -287,7 +287,7 @@ def test_a_path_prefix_reaches_the_ingress_and_the_monitor():
 
 @needs_helm
 def test_the_values_of_the_documentation_are_accepted(tmp_path):
-    page = (ROOT / "docs" / "how-to" / "deploy-on-kubernetes.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "deploy.md").read_text()
     examples = [textwrap.dedent(found) for found in re.findall(r"```yaml\n(.+?) *```", page, re.DOTALL)]
     files = []
     for number, example in enumerate(examples):

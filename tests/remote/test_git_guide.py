@@ -14,7 +14,7 @@ from conductor_app.tools.importers.folders import FIELDS
 from conductor_app.tools.remote.files import read_documents
 from conductor_app.tools.remote.folders import REMOTE_COMMANDS
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "keep-definitions-in-git.md").read_text()
+GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "change-definitions.md").read_text()
 SAMPLES = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
 LINES = [line for line in re.findall(r"conductor-app (?:plan|apply|drift|export)[^\n`]*", GUIDE) if " -" in line]
 
