@@ -1,6 +1,6 @@
 """Tables of a comparison in Markdown: `python -m tests.bench.report FILE [PAGE ...]`.
 
-It prints them from a file of results, and writes them into pages: all tables, or the headline.
+It prints them from a file of results, and writes them into pages: the results, their details, or the headline.
 """
 
 import json
@@ -46,19 +46,15 @@ class Report:
         self.first = self.servers[0] if self.servers else ""
 
     def render(self) -> str:
+        return f"{self.render_results()}\n{self.render_details()}"
+
+    def render_results(self) -> str:
         missing = "\n".join(f"Not measured: {name}. {reason}" for name, reason in self.results["missing"].items())
-        sections = (
-            self.facts_line(),
-            self.summary(),
-            self.speed(self.names(has_rate=True), self.servers),
-            self.latency(),
-            self.cost(),
-            self.parts(),
-            self.database(),
-            self.engines(),
-            missing,
-        )
-        return "\n\n".join(filter(None, sections)) + "\n"
+        speed = self.speed(self.names(has_rate=True), self.servers)
+        return join_sections(self.facts_line(), self.summary(), speed, self.engines(), missing)
+
+    def render_details(self) -> str:
+        return join_sections(self.facts_line(), self.latency(), self.cost(), self.parts(), self.database())
 
     def facts_line(self) -> str:
         facts = self.facts
@@ -251,6 +247,10 @@ class Report:
         return found
 
 
+def join_sections(*sections: str) -> str:
+    return "\n\n".join(filter(None, sections)) + "\n"
+
+
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     rows, head = list(rows), list(head)
     if not rows:
@@ -277,13 +277,16 @@ def render(results: dict[str, Any]) -> str:
 
 
 def write_page(page: Path, results: dict[str, Any]) -> None:
-    """Replace what stands between two markers of a page: `results` has all tables, `headline` one.
+    """Replace what stands between two markers of a page: `results` and `details` have several tables, `headline` one.
 
     Raises:
         SystemExit: the page has no markers.
     """
     report, text = Report(results), page.read_text()
-    for name, tables in (("results", report.render()), ("headline", report.headline())):
+    blocks = {
+        "results": report.render_results(), "details": report.render_details(), "headline": report.headline(),
+    }  # fmt: skip
+    for name, tables in blocks.items():
         before, begin, rest = text.partition(f"<!-- {name} -->")
         _, end, after = rest.partition(f"<!-- /{name} -->")
         if end:
