@@ -81,7 +81,7 @@ hostile: .venv/for-test
 faults: .venv/for-test
 	@exec $(BIN) -m tests.faults
 
-# `make bench PEERS=1` compares with other engines (docs/explanation/comparison.md, qa/measurements.md), `make bench WEB_WORKERS=2,4,8` numbers
+# `make bench PEERS=1` compares with other engines (qa/measurements.md), `make bench WEB_WORKERS=2,4,8` numbers
 # of web processes. tests/bench/__main__.py has further variables.
 bench: .venv/for-test
 	@exec $(BIN) -m tests.bench
