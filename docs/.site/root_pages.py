@@ -19,12 +19,14 @@ IS_PUBLISHED = False
 SOURCE = re.compile(r"/path/to/the/checkout|git\+https://git\.example\.org/conductor-app@v[\d.]+")
 TO_PAGE = re.compile(r"\]\(docs/")
 
+
 def on_files(files: Files, config: Any) -> Files:
     """Add each document as a page of the folder `project`."""
     for name in DOCUMENTS:
         text = TO_PAGE.sub("](../", (ROOT / name).read_text())
         files.append(File.generated(config, f"{FOLDER}/{name}", content=text))
     return files
+
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Let links that leave the folder `docs` for a document lead to its page."""

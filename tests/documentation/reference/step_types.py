@@ -12,9 +12,11 @@ PREFIX = "step-"
 INTERNAL = frozenset(structure.item_type for structure in STEP_TYPES.values() if structure.item_type)
 """Types of steps that the engine adds, which no definition may have."""
 
+
 def documented_types() -> list[str]:
     """Return the types that a definition may have."""
     return [name for name in STEP_TYPES if name not in INTERNAL]
+
 
 def writer_of(block: str) -> Callable[[str], str]:
     """Return the writer of a block such as `step-WAIT`.
@@ -24,6 +26,7 @@ def writer_of(block: str) -> Callable[[str], str]:
     """
     step_type = STEP_TYPES[block.removeprefix(PREFIX)]
     return lambda _: " ".join(_facts(step_type))
+
 
 def _facts(step_type: StepType) -> Iterator[str]:
     yield f"Completed by {_executor(step_type)}."
@@ -40,8 +43,10 @@ def _facts(step_type: StepType) -> Iterator[str]:
         yield f"Output: {_codes(_members(step_type.output_members))}."
     yield "Retried." if step_type.is_retried else "Not retried."
 
+
 def _codes(names: Iterable[str]) -> str:
     return ", ".join(map(code, names))
+
 
 def _executor(step_type: StepType) -> str:
     if step_type.is_built_in:
@@ -51,6 +56,7 @@ def _executor(step_type: StepType) -> str:
     if step_type.is_completed_externally:
         return "a report, a time, a person or another run"
     return "the tasks inside it or before it" if step_type.waits_for_tasks else "the engine, at once"
+
 
 def _members(members: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for name, inner in members.items():
