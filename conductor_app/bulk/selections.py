@@ -384,11 +384,7 @@ def _is_by_start(cleaned: Selection, by_start: bool) -> bool:
 
 
 def clean_selection(selection: Selection) -> dict[str, Any]:
-    """Return the selection without empty filters.
-
-    Raises:
-        Invalid: when a filter is unknown or has a value of the wrong type or size.
-    """
+    """Return the selection without empty filters."""
     if unknown := sorted(selection.keys() - FILTERS.keys()):
         raise Invalid(f"Unknown filter: {', '.join(unknown)}. Use: {', '.join(FILTERS)}.")
     cleaned = {name: value for name, value in selection.items() if value not in (None, "", [], ())}

@@ -19,11 +19,7 @@ MAX_HOURS = 18
 
 @lru_cache(maxsize=1000)
 def parse_zone(name: str) -> tzinfo:
-    """Return the time zone with this name.
-
-    Raises:
-        Invalid: when there is none.
-    """
+    """Return the time zone with this name."""
     if name in ("Z", "UTC", "GMT", "UT", ""):
         return UTC
     if found := OFFSET.fullmatch(name):
@@ -73,11 +69,7 @@ DAY_OF_WEEK = CronField("day of week", 1, 7, DAYS, {0: 7})
 
 
 def parse_field_entry(part: str, field: CronField) -> list[int]:
-    """Return the numbers of one list entry: `*`, `5`, `1-5`, `*/2`, `3/10`, `1-20/3`.
-
-    Raises:
-        CronRefused: when the entry is invalid.
-    """
+    """Return the numbers of one list entry: `*`, `5`, `1-5`, `*/2`, `3/10`, `1-20/3`."""
     span, slash, step = part.partition("/")
     if not slash:
         return _replace_aliases(_parse_range(span, field), field)
@@ -351,11 +343,7 @@ def _find_offset_change(before: datetime, after: datetime, offset: timedelta, zo
 
 @lru_cache(maxsize=10_000)
 def parse_cron(text: str) -> Cron:
-    """Return the parsed expression.
-
-    Raises:
-        CronRefused: when the text is invalid, with the reason.
-    """
+    """Return the parsed expression."""
     if len(text) > MAX_LENGTH:
         raise CronRefused(f"A cron expression may have at most {MAX_LENGTH} characters.")
     parts = MACROS.get(text.strip().lower(), text).split()
@@ -462,11 +450,7 @@ class Timetable:
 
 
 def parse_timetable(document: Mapping[str, Any]) -> Timetable:
-    """Return the timetable of a schedule's document.
-
-    Raises:
-        Invalid: when a cron expression or a time zone is invalid, or there are too many expressions.
-    """
+    """Return the timetable of a schedule's document."""
     single = {"cronExpression": document.get("cronExpression"), "zoneId": document.get("zoneId")}
     written = document.get("cronSchedules") or [single]
     if len(written) > MAX_ENTRIES:

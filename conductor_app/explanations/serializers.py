@@ -55,12 +55,7 @@ LATEST = "latest"
 
 
 def parse_plan_request(document: Document) -> Operation:
-    """Return the operation that a request describes.
-
-    Raises:
-        ValidationFailed: when fields are invalid.
-        Invalid: when the operation is missing, or the version is no number.
-    """
+    """Return the operation that a request describes."""
     fields = read_request(document, PLAN_REQUEST, "planOperation.request")
     if not fields.get("operation"):
         raise Invalid(f"The field 'operation' is missing. Use one of: {', '.join(OPERATIONS)}.")
@@ -83,12 +78,7 @@ def parse_plan_request(document: Document) -> Operation:
 
 
 def parse_apply_request(document: Document) -> tuple[str, str]:
-    """Return the confirmation token and the reason of a request.
-
-    Raises:
-        ValidationFailed: when fields are invalid.
-        Invalid: when the token is missing.
-    """
+    """Return the confirmation token and the reason of a request."""
     fields = read_request(document, APPLY_REQUEST, "applyOperation.request")
     if not fields.get("confirmationToken"):
         raise Invalid("The field 'confirmationToken' is missing. The response of a plan contains it.")

@@ -88,11 +88,7 @@ def inbox_of(actor: Actor) -> InboxFilter:
 
 
 def find_human_task(task_id: str) -> Attempt:
-    """Return the attempt at a HUMAN task, with its task and run.
-
-    Raises:
-        NotFound: when there is none with this id.
-    """
+    """Return the attempt at a HUMAN task, with its task and run."""
     rows = Attempt.objects.of_runs().filter(pk=task_id, task__type=Human.type).select_related("task", "run")
     attempt = rows.defer("task__step_state", "run__input", "run__output", "run__variables").first()
     if attempt is None:

@@ -66,11 +66,7 @@ SEARCH_PATH = "searchHumanTasks.search"
 
 
 def parse_search(document: Mapping[str, Any], inbox: InboxFilter) -> tuple[HumanTaskFilter, int, int]:
-    """Return the filters of a HumanTaskSearch with its start and size. `inbox`: the filters of an INBOX search.
-
-    Raises:
-        ValidationFailed: with every validation error.
-    """
+    """Return the filters of a HumanTaskSearch with its start and size. `inbox`: the filters of an INBOX search."""
     # Clients send empty texts and nulls for filters that are not set.
     set_filters = {name: value for name, value in document.items() if value not in (None, "")}
     fields = read_request(set_filters, SEARCH, SEARCH_PATH, _check_search)
@@ -118,11 +114,7 @@ def parse_names(fields: Iterable[str]) -> tuple[str, ...]:
 
 
 def parse_assignments(documents: Iterable[Mapping[str, Any]]) -> list[Assignee]:
-    """Return the assignees of a list of HumanTaskAssignment.
-
-    Raises:
-        ValidationFailed: where an assignment is malformed or names no user or group.
-    """
+    """Return the assignees of a list of HumanTaskAssignment."""
     found, errors = [], []
     for number, document in enumerate(documents):
         path = f"reassignTask.assignments[{number}]"

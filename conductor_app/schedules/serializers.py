@@ -41,11 +41,7 @@ MAX_CLAUSES = 50
 
 
 def find_executions(query: str) -> QuerySet[ScheduleExecution]:
-    """Return the executions that match a query.
-
-    Raises:
-        Invalid: when the query has too many clauses.
-    """
+    """Return the executions that match a query."""
     clauses = [clause for clause in query.split(" AND ") if clause.strip()]
     if len(clauses) > MAX_CLAUSES:
         raise Invalid(f"A query may have at most {MAX_CLAUSES} clauses.")

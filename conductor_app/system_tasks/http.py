@@ -465,11 +465,7 @@ def parse_json_body(text: str) -> Any:
 
 
 def parse_finite_float(text: str) -> float:
-    """Return a finite number.
-
-    Raises:
-        ValueError: when JSON cannot represent it.
-    """
+    """Return a finite number."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(text)

@@ -61,11 +61,7 @@ def _strip_nul_within(value: JsonValue) -> Any:
 
 
 def parse_json_object(text: str, name: str) -> dict[str, Any]:
-    """Parse a JSON object. Empty text is an empty object. `name`: the label of the field in error messages.
-
-    Raises:
-        Invalid: when the text is not JSON, is not an object, or is nested too deeply.
-    """
+    """Parse a JSON object. Empty text is an empty object. `name`: the label of the field in error messages."""
     if not text.strip():
         return {}
     try:
@@ -80,11 +76,7 @@ def parse_json_object(text: str, name: str) -> dict[str, Any]:
 
 
 def parse_number(text: str, name: str | LazyText, digits: int = 9) -> int:
-    """Parse a whole number. `name`: the label of the field in error messages.
-
-    Raises:
-        Invalid: when the text is not a number of at most `digits` digits.
-    """
+    """Parse a whole number. `name`: the label of the field in error messages."""
     number_text = text.strip()
     if not (number_text.isascii() and number_text.isdecimal()) or len(number_text) > digits:
         raise Invalid(_("Not a valid %(name)s: %(value)r.") % {"value": number_text[:40], "name": name})
@@ -127,11 +119,7 @@ def _strip_nul_from_query(query: QueryDict) -> QueryDict:
 
 
 def parse_typed(text: str) -> Any:
-    """Return the value of a field: numbers, true, false, null, objects, lists and quoted texts are JSON.
-
-    Raises:
-        Invalid: when the text begins like an object, a list or a quoted text, and is not valid JSON.
-    """
+    """Return the value of a field: numbers, true, false, null, objects, lists and quoted texts are JSON."""
     try:
         return schemas.parse_typed(text, parse_json_value)
     except schemas.UnreadableInput:
@@ -235,11 +223,7 @@ class JsonDocumentField(forms.CharField):
 
 
 def parse_json_document(text: str) -> dict[str, Any]:
-    """Parse a JSON object.
-
-    Raises:
-        ValidationError: when the text is not a JSON object; `params` has the line of the error.
-    """
+    """Parse a JSON object."""
     try:
         document = parse_json_value(text, parse_constant=_refuse_constant_of_document)
     except json.JSONDecodeError as error:

@@ -275,11 +275,7 @@ class Tokens(ConductorView):
 
 
 def parse_credentials(document: dict) -> tuple[str, str]:
-    """Return the key id and the secret of a request.
-
-    Raises:
-        Invalid: when one of them is missing or no text.
-    """
+    """Return the key id and the secret of a request."""
     key_id, secret = document.get("keyId"), document.get("keySecret")
     if not isinstance(key_id, str) or not isinstance(secret, str):
         raise Invalid("keyId and keySecret are required and must be texts.")

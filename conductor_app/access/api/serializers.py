@@ -184,11 +184,7 @@ def _subject_document(row: Grant) -> Document:
 
 
 def read_text(document: Document, name: str, *, max_length: int = 255, default: str | None = None) -> str:
-    """Return a text member of the document.
-
-    Raises:
-        Invalid: when the member is no text, empty or too long.
-    """
+    """Return a text member of the document."""
     value = document.get(name, default)
     if value is None and default is not None:
         value = default
@@ -200,11 +196,7 @@ def read_text(document: Document, name: str, *, max_length: int = 255, default: 
 
 
 def read_texts(document: Document, name: str) -> list[str] | None:
-    """Return a list of texts, or None if the document has no such member. A single text is a list of one.
-
-    Raises:
-        Invalid: when the member is no list of texts.
-    """
+    """Return a list of texts, or None if the document has no such member. A single text is a list of one."""
     value = document.get(name)
     if value is None:
         return None
@@ -212,22 +204,14 @@ def read_texts(document: Document, name: str) -> list[str] | None:
 
 
 def read_text_list(value: JsonValue, name: str) -> list[str]:
-    """Return the value as a list of texts.
-
-    Raises:
-        Invalid: when the value is no list of texts.
-    """
+    """Return the value as a list of texts."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise Invalid(f"'{name}' must be a list of texts.")
     return list(dict.fromkeys(each.replace("\0", "") for each in value))
 
 
 def read_text_map(document: Document, name: str) -> dict[str, str]:
-    """Return a member of the document as a map of texts.
-
-    Raises:
-        Invalid: when the member is no map of texts.
-    """
+    """Return a member of the document as a map of texts."""
     value = document.get(name) or {}
     if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
         raise Invalid(f"'{name}' must be a map of texts.")
@@ -235,11 +219,7 @@ def read_text_map(document: Document, name: str) -> dict[str, str]:
 
 
 def read_accesses(value: JsonValue, name: str) -> list[str]:
-    """Return the accesses that the value names.
-
-    Raises:
-        Invalid: when the value is no list of known accesses.
-    """
+    """Return the accesses that the value names."""
     found = read_text_list(value, name)
     if unknown := set(found) - set(ACCESSES):
         raise Invalid(f"'{name}' must be of {', '.join(ACCESSES)}; it has {', '.join(sorted(unknown))[:100]}.")
@@ -247,11 +227,7 @@ def read_accesses(value: JsonValue, name: str) -> list[str]:
 
 
 def read_default_access(document: Document) -> dict[str, list[str]]:
-    """Return the accesses that the members of a group have to the objects that a member creates.
-
-    Raises:
-        Invalid: when the member is no map from target types to accesses.
-    """
+    """Return the accesses that the members of a group have to the objects that a member creates."""
     value = document.get("defaultAccess") or {}
     if not isinstance(value, dict):
         raise Invalid("'defaultAccess' must be a map from target types to accesses.")
@@ -294,11 +270,7 @@ def wire_secret_with_tags(row: Secret) -> dict[str, Any]:
 
 
 def decode_text(body: bytes) -> str:
-    """Return the text that the client sent: most clients send it as it is, one as a JSON string (api §8.3).
-
-    Raises:
-        Invalid: when the body is not UTF-8.
-    """
+    """Return the text that the client sent: most clients send it as it is, one as a JSON string (api §8.3)."""
     try:
         value = orjson.loads(body)
     except ValueError:

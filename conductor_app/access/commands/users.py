@@ -88,11 +88,7 @@ def find_subject(kind: str, id: str) -> Subject:
 
 
 def find_user(id: str) -> User:
-    """Return the user with this name, or the user of the application with this id.
-
-    Raises:
-        NotFound: when there is neither.
-    """
+    """Return the user with this name, or the user of the application with this id."""
     users = get_user_model().objects
     found = users.filter(username=id).first() or users.filter(username=f"{APPLICATION_USER_PREFIX}{id}").first()
     if found is None:

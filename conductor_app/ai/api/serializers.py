@@ -241,12 +241,7 @@ def readable_prompts(actor: Actor, rows: Iterable[Prompt]) -> list[dict[str, Any
 
 
 def parse_budget(document: dict[str, Any]) -> tuple[BudgetLimits, str]:
-    """Return a budget and the reason of a request.
-
-    Raises:
-        ValidationFailed: when fields are invalid.
-        Invalid: when the scope or the period is missing.
-    """
+    """Return a budget and the reason of a request."""
     fields = read_request(document, BUDGET, "saveBudget.budget")
     for name in ("scope", "period"):
         if not fields.get(name):

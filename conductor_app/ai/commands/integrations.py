@@ -138,11 +138,7 @@ def delete_integration(name: str, by: str, reason: str = "") -> list[str]:
 
 
 def find_integration(name: str, for_update: bool = False) -> Integration:
-    """Return an integration. `for_update` locks it until the end of the transaction.
-
-    Raises:
-        NotFound: when there is none of this name.
-    """
+    """Return an integration. `for_update` locks it until the end of the transaction."""
     rows = Integration.objects.select_for_update() if for_update else Integration.objects
     row = rows.filter(pk=name).first()
     if row is None:

@@ -141,11 +141,7 @@ def require_size(request: VectorSearch) -> None:
 
 
 def read_pages(request: VectorSearch) -> Iterator[VectorPage]:
-    """Yield the documents in the order of the unique index.
-
-    Raises:
-        Invalid: when embeddings have another length than that of the search.
-    """
+    """Yield the documents in the order of the unique index."""
     import numpy
 
     condition, params = _condition(request)

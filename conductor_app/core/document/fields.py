@@ -69,11 +69,7 @@ def read_text(value: JsonValue, place: DocumentPosition) -> str:
 
 
 def read_name(value: JsonValue, place: DocumentPosition, most: int = 255) -> str:
-    """Return a name.
-
-    Raises:
-        ValueRefused: when it is longer than its column.
-    """
+    """Return a name."""
     read = read_text(value, place)
     if len(read) > most:
         raise ValueRefused(f"must have at most {most} characters")
@@ -96,11 +92,7 @@ def read_boolean(value: JsonValue, place: DocumentPosition) -> bool:
 
 
 def read_number(value: JsonValue, place: DocumentPosition) -> float:
-    """Return a number as it is, or that of a text.
-
-    Raises:
-        ValueRefused: when the value is no finite number.
-    """
+    """Return a number as it is, or that of a text."""
     try:
         number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
     except (ValueError, OverflowError):
@@ -115,11 +107,7 @@ LEAST_WEIGHT, MOST_WEIGHT = 0.001, 1000.0
 
 
 def read_weight(value: JsonValue, place: DocumentPosition) -> float:
-    """Return the weight of a fairness key.
-
-    Raises:
-        ValueRefused: when the value is no number within the limits.
-    """
+    """Return the weight of a fairness key."""
     number = read_number(value, place)
     if not LEAST_WEIGHT <= number <= MOST_WEIGHT:
         raise ValueRefused(f"must be a number from {LEAST_WEIGHT} to {MOST_WEIGHT:g}")
@@ -296,11 +284,7 @@ class ObjectOf:
 
 
 def read_step(value: JsonValue, place: DocumentPosition) -> dict[str, Any]:
-    """Return a step with its nested steps. `workflowTaskType` is another name of `type`.
-
-    Raises:
-        ValueRefused: when steps are nested too deeply.
-    """
+    """Return a step with its nested steps. `workflowTaskType` is another name of `type`."""
     if place.depth > MAX_DEPTH:
         raise ValueRefused(f"is nested more than {MAX_DEPTH} levels deep")
     given = dict(read_mapping(value, place))

@@ -44,11 +44,7 @@ def read_definition(
     publishes_task_events: bool = False,
     limits: RunLimits = DEFAULT_LIMITS,
 ) -> Definition:
-    """Return the definition that the document describes. `limits`: those of its runs.
-
-    Raises:
-        ValidationFailed: when it cannot be laid out.
-    """
+    """Return the definition that the document describes. `limits`: those of its runs."""
     tasks = document.get("tasks") or ()
     allowed = document.get(ALLOWED_SECRETS)
     allowed_secrets = None if allowed is None else frozenset(allowed)

@@ -126,11 +126,7 @@ class Cursor:
         return True
 
     def expect(self, mark: str) -> None:
-        """Skip white space and the mark.
-
-        Raises:
-            BadPath: when the mark is missing.
-        """
+        """Skip white space and the mark."""
         if not self.skip_blanks().accept(mark):
             self.refuse(f"expected '{mark}'")
 
@@ -160,11 +156,7 @@ class Cursor:
         self._depth -= 1
 
     def refuse(self, problem: str) -> NoReturn:
-        """Report an error at this position.
-
-        Raises:
-            BadPath: always.
-        """
+        """Report an error at this position."""
         here = f"at position {self.at}" if not self.is_at_end else "at the end"
         shown = self.text if len(self.text) <= 200 else self.text[:200] + "…"
         raise BadPath(f"{problem} {here} of {shown!r}")
@@ -385,11 +377,7 @@ class Path:
         return self.nothing if found is ABSENT else found
 
     def find(self, document: Any, absolute: Callable[["Path", Reading], Any] | None = None) -> Any:
-        """Return the value at this path, or ABSENT.
-
-        Raises:
-            BadPath: when reading exceeds a limit.
-        """
+        """Return the value at this path, or ABSENT."""
         if self._steps is not None:
             return _walk_plain_steps(self._steps, document)
         reading = Reading(absolute or (lambda path, within: path.find_within(document, within)))

@@ -290,11 +290,7 @@ def _validate_child_input(definition: Definition, given: dict[str, Any], ctx: De
 
 
 def version_of(value: JsonValue, field: str) -> int | None:
-    """Return a version as a number; None for the newest.
-
-    Raises:
-        StepRefused: when it is not a whole number.
-    """
+    """Return a version as a number; None for the newest."""
     if value in (None, ""):
         return None
     if (number := whole_number(value)) is None:

@@ -110,11 +110,7 @@ def _until_of(inputs: Mapping[str, Any]) -> Any:
 
 
 def parse_duration(text: JsonValue) -> int:
-    """Return a duration such as `2 days 3 hours 5m 10 secs` in milliseconds.
-
-    Raises:
-        StepRefused: when the text is not a duration.
-    """
+    """Return a duration such as `2 days 3 hours 5m 10 secs` in milliseconds."""
     found = SPAN.match(str(text))
     if not found or not any(found.groups()):
         raise StepRefused(
@@ -125,11 +121,7 @@ def parse_duration(text: JsonValue) -> int:
 
 
 def parse_timestamp(text: Any) -> int:
-    """Return a timestamp such as `2026-02-28 14:30 GMT+01:00` in epoch milliseconds. The default zone is UTC.
-
-    Raises:
-        StepRefused: when the text is not a timestamp.
-    """
+    """Return a timestamp such as `2026-02-28 14:30 GMT+01:00` in epoch milliseconds. The default zone is UTC."""
     found = MOMENT.match(str(text))
     if not found:
         raise StepRefused(f"Invalid timestamp {quote_value(text)}. Use the format '2026-02-28 14:30 GMT+01:00'.")

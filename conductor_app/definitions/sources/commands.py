@@ -327,11 +327,7 @@ def _newest_versions(names: Iterable[str]) -> list[WorkflowDefinition]:
 
 
 def parse_bundle(given: JsonValue) -> list[tuple[str, dict[str, Any]]]:
-    """Return the definitions of a bundle, or of a list of workflows as Conductor's clients export them.
-
-    Raises:
-        Invalid: when the document is not a bundle, is empty, or has too many definitions.
-    """
+    """Return the definitions of a bundle, or of a list of workflows as Conductor's clients export them."""
     if isinstance(given, list):
         given = {"workflows": given}
     if not isinstance(given, dict):

@@ -82,11 +82,7 @@ class DefinitionKind:
     model: Any
 
     def parse(self, given: Document, context: PlanContext) -> PlannedObject:
-        """Return the object of a document.
-
-        Raises:
-            Invalid: when this server would refuse it.
-        """
+        """Return the object of a document."""
         raise NotImplementedError
 
     def current(self, wanted: PlannedObject) -> Document | None:

@@ -264,11 +264,7 @@ def source_kinds(parse_schedule: Callable[[Document], Document]) -> tuple[Defini
 
 
 def find_kind(document: Document, kinds: Sequence[DefinitionKind]) -> tuple[DefinitionKind, Document]:
-    """Return the kind of a document, stated or recognized, and the document without the field `kind`.
-
-    Raises:
-        Invalid: when the kind is unknown, or cannot be recognized.
-    """
+    """Return the kind of a document, stated or recognized, and the document without the field `kind`."""
     name, given = recognize_kind(document), document.get("kind")
     if name not in KIND_NAMES:
         known = ", ".join(KIND_NAMES)

@@ -126,11 +126,7 @@ class BundleForm(forms.Form):
     reason = forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"))
 
     def clean(self) -> dict[str, Any]:
-        """Read the bundle from the file or from the text.
-
-        Raises:
-            ValidationError: when the file is too large, or there is neither file nor text.
-        """
+        """Read the bundle from the file or from the text."""
         cleaned = super().clean() or {}
         file = cleaned.get("file")
         if file is not None:

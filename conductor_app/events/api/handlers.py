@@ -254,12 +254,7 @@ class EventTags(ConductorView):
 
 
 def parse_new_handlers(body: JsonValue) -> list[Document]:
-    """Return one handler, or the list that the JavaScript client sends.
-
-    Raises:
-        Invalid: when the body is neither
-        ValidationFailed: when a handler is invalid.
-    """
+    """Return one handler, or the list that the JavaScript client sends."""
     documents = body if isinstance(body, list) else [body]
     if not documents or not all(isinstance(each, dict) for each in documents):
         raise Invalid("The request body must be an event handler, or a list of them.")

@@ -118,11 +118,7 @@ class EventForTask(ConductorView):
 
 
 def parse_message(request: ConductorRequest, status: str) -> Report:
-    """Return the report that a message contains.
-
-    Raises:
-        Invalid: when the status has no queue.
-    """
+    """Return the report that a message contains."""
     if status not in QUEUE_STATUSES:
         raise Invalid(f"There is no queue for the status {status[:100]}. Queues exist for {', '.join(QUEUE_STATUSES)}.")
     output = request_body.read_object(request) if request_body.read_bytes(request) else {}

@@ -95,12 +95,7 @@ DEBUGGED_RUN = NamedTable(
 
 
 def parse_breakpoint(document: Document) -> tuple[BreakpointRequest, str]:
-    """Return a breakpoint and the reason of a request.
-
-    Raises:
-        ValidationFailed: when fields are invalid.
-        Invalid: when the step is missing.
-    """
+    """Return a breakpoint and the reason of a request."""
     fields = read_request(document, BREAKPOINT, "setBreakpoint.request")
     return build_request(fields), fields["reason"][:500]
 
@@ -117,12 +112,7 @@ def build_request(fields: Document) -> BreakpointRequest:
 
 
 def parse_continue_request(document: Document) -> tuple[ContinueRequest, str]:
-    """Return how a stopped task continues, and the reason of a request.
-
-    Raises:
-        ValidationFailed: when fields are invalid.
-        Invalid: when the task is missing.
-    """
+    """Return how a stopped task continues, and the reason of a request."""
     fields = read_request(document, CONTINUE_REQUEST, "continueRun.request")
     if not fields["taskId"]:
         raise Invalid("The field 'taskId' is missing. The stops of the run contain it.")

@@ -70,11 +70,7 @@ def parse_refs(text: str) -> tuple[str, ...]:
 
 
 def parse_request_id(text: str) -> str:
-    """Return the id that a client gave its request.
-
-    Raises:
-        Invalid: when it is too long.
-    """
+    """Return the id that a client gave its request."""
     trimmed = none_to_empty(text.strip()).replace("\0", "")
     if len(trimmed) > MAX_REQUEST_ID_LENGTH:
         raise Invalid(f"requestId must have at most {MAX_REQUEST_ID_LENGTH} characters.")

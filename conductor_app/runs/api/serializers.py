@@ -53,11 +53,7 @@ GO_WORDS = {"true": True, "false": False, "<nil>": None}
 
 
 def parse_query_document(text: str) -> dict[str, Any]:
-    """Return the request that a text represents.
-
-    Raises:
-        Invalid: when the text is in none of the known formats.
-    """
+    """Return the request that a text represents."""
     text = text.strip()
     if len(text) > MAX_LENGTH:
         raise Invalid(f"skipTaskRequest may have at most {MAX_LENGTH} characters. Send it as the JSON body.")
@@ -135,11 +131,7 @@ KEY_HEADER, STRATEGY_HEADER = "X-Idempotency-Key", "X-On-Conflict"
 
 
 def read_domains(value: JsonValue, position: DocumentPosition) -> str:
-    """Return a comma-separated list of domains.
-
-    Raises:
-        ValueRefused: when a domain is longer than a queue's name allows.
-    """
+    """Return a comma-separated list of domains."""
     text = read_text(value, position).replace("\0", "")
     if any(len(domain.strip()) > MAX_DOMAIN_LENGTH for domain in text.split(",")):
         raise ValueRefused(f"must name domains of at most {MAX_DOMAIN_LENGTH} characters")
@@ -167,12 +159,7 @@ START_REQUEST = NamedTable(
 
 
 def parse_start_request(document: dict[str, Any], headers: Mapping[str, str] | None = None) -> StartRequest:
-    """Return a StartWorkflowRequest. `headers`: those of its HTTP request.
-
-    Raises:
-        ValidationFailed: when fields are invalid
-        Invalid: when the name is blank or the input is null.
-    """
+    """Return a StartWorkflowRequest. `headers`: those of its HTTP request."""
     fields = read_request(document, START_REQUEST, "startWorkflow.startWorkflowRequest", _check_start_request)
     if "input" in document and document["input"] is None and not fields.get("externalInputPayloadStoragePath"):
         raise Invalid("The input of a workflow must not be null. Send {} for an empty input.")
@@ -311,11 +298,7 @@ UNFILLED_REFERENCE = "{taskReferenceName}"
 
 
 def parse_skip_request(request: HttpRequest, query: QueryParameters) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return input and output of a task to skip, from a JSON body, a form, or the query.
-
-    Raises:
-        Invalid: when the request is nested too deeply.
-    """
+    """Return input and output of a task to skip, from a JSON body, a form, or the query."""
     request_document = _parse_body(request)
     if not request_document and query.text("skipTaskRequest"):
         request_document = parse_query_document(query.text("skipTaskRequest"))
@@ -396,11 +379,7 @@ def check_upgrade(fields: dict[str, Any], position: DocumentPosition) -> None:
 
 
 def parse_bulk_ids(body: Any, path: str, max_ids: int) -> list[str]:
-    """Return the one to `max_ids` ids of a bulk request.
-
-    Raises:
-        ValidationFailed: when there are none or too many.
-    """
+    """Return the one to `max_ids` ids of a bulk request."""
     position = DocumentPosition(path)
     if not isinstance(body, list) or not body:
         position.add_error("WorkflowIds list cannot be null or empty")

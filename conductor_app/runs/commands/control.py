@@ -129,11 +129,7 @@ MAX_LABELS = 20
 
 
 def clean_labels(labels: Iterable[str]) -> list[str]:
-    """Return the labels without surrounding spaces and duplicates.
-
-    Raises:
-        Invalid: when a label is invalid, or there are too many.
-    """
+    """Return the labels without surrounding spaces and duplicates."""
     found = list(dict.fromkeys(strip_nul(label).strip() for label in labels))
     for label in found:
         if not label or len(label) > MAX_LABEL_LENGTH or "," in label or not label.isprintable():

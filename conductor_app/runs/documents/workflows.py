@@ -39,30 +39,18 @@ PAYLOADS = ("input", "output", "variables")
 
 
 def find_run(run_id: str, payloads: Collection[str] = ()) -> Run:
-    """Return a run with the named payloads (`input`, `output`, `variables`). Runs one statement.
-
-    Raises:
-        NotFound: when no run has this id.
-    """
+    """Return a run with the named payloads (`input`, `output`, `variables`). Runs one statement."""
     runs = Run.objects.defer(*(name for name in PAYLOADS if name not in payloads))
     return runs.filter(pk=run_id).first() or raise_run_not_found(run_id)
 
 
 def raise_run_not_found(run_id: str) -> NoReturn:
-    """Raise the error for an unknown run, in Conductor's words.
-
-    Raises:
-        NotFound: always.
-    """
+    """Raise the error for an unknown run, in Conductor's words."""
     raise NotFound(f"No such workflow found by id: {run_id}")
 
 
 def find_attempt(attempt_id: str) -> Attempt:
-    """Return an attempt with its task and run.
-
-    Raises:
-        NotFound: when no attempt of a run has this id.
-    """
+    """Return an attempt with its task and run."""
     found = Attempt.objects.of_runs().filter(pk=attempt_id).select_related("task", "run")
     attempt = found.defer("run__input", "run__output", "run__variables").first()
     if attempt is None:
@@ -107,11 +95,7 @@ def run_document_without_payloads(run_id: str, *, with_tasks: bool = True) -> di
 
 
 def wire_run(run_id: str, with_tasks: bool = True) -> dict[str, Any]:
-    """Return a run for an API reply.
-
-    Raises:
-        NotFound: when no run has this id.
-    """
+    """Return a run for an API reply."""
     found = wire_runs(Run.objects.filter(pk=run_id), with_tasks)
     return found[0] if found else raise_run_not_found(run_id)
 

@@ -64,11 +64,7 @@ CLAUSE_AHEAD = re.compile(
 
 
 def parse_query(text: str) -> Condition | None:
-    """Parse a query. Return None for an empty one.
-
-    Raises:
-        Invalid: when the query is too long or malformed; the message names the position.
-    """
+    """Parse a query. Return None for an empty one."""
     if len(text) > MAX_QUERY_LENGTH:
         raise Invalid(f"The query has {len(text)} characters; the maximum is {MAX_QUERY_LENGTH}.")
     return QueryParser(text).parse() if text.strip() else None
@@ -252,11 +248,7 @@ class QueryParser:
         return self.at
 
     def raise_expected(self, wanted: str) -> NoReturn:
-        """Raise the error for the current position.
-
-        Raises:
-            Invalid: always.
-        """
+        """Raise the error for the current position."""
         raise syntax_error(self.text, self.skip_blanks(), f"expected {wanted}")
 
 

@@ -96,11 +96,7 @@ def object_name(row: Artifact) -> str:
 
 
 def parse_object_name(name: str) -> tuple[str, int, str]:
-    """Return the artifact of a name in the Object service.
-
-    Raises:
-        NotFound: when the name has another format.
-    """
+    """Return the artifact of a name in the Object service."""
     found = OBJECT_NAME_PATTERN.fullmatch(name)
     if found is None:
         raise NotFound("There is no such object. Objects are artifacts, named t/<taskId>/<runId>/<name>.")
@@ -426,11 +422,7 @@ class ObjectUpload(TaskclusterView):
 
 
 def decode_content(text: str) -> bytes:
-    """Return the content that a request contains.
-
-    Raises:
-        Invalid: when it is not base64.
-    """
+    """Return the content that a request contains."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -46,11 +46,7 @@ def new_upload(project_id: str) -> dict[str, str]:
 
 
 def find_object(key: Key) -> Artifact:
-    """Return an object artifact.
-
-    Raises:
-        NotFound: when there is no such artifact, or it is not an object.
-    """
+    """Return an object artifact."""
     task_id, number, name = key
     row = Artifact.objects.of(task_id, number).filter(name=name, kind=OBJECT).first()
     if row is None:
@@ -237,11 +233,7 @@ def store_content(task_id: str, number: int, name: str, content: "File[bytes]", 
 
 
 def find_present(task_id: str, number: int, name: str) -> Artifact:
-    """Return an artifact whose content is stored on this server.
-
-    Raises:
-        NotFound: when there is no such artifact, or it has no content.
-    """
+    """Return an artifact whose content is stored on this server."""
     row = find(task_id, number, name)
     if not row.path:
         raise NotFound(f"Artifact {name} has no content yet.")

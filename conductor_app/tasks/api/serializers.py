@@ -133,11 +133,7 @@ AWAITED_STATUSES = (
 
 
 def parse_statuses(text: str) -> frozenset[str]:
-    """Return the statuses in a comma-separated list.
-
-    Raises:
-        Invalid: when one is unknown.
-    """
+    """Return the statuses in a comma-separated list."""
     statuses = frozenset(status.strip().upper() for status in text.split(",") if status.strip())
     if unknown := statuses - set(AWAITED_STATUSES):
         named = ", ".join(sorted(unknown))[:100]

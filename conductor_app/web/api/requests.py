@@ -86,11 +86,7 @@ class JsonParser(BaseParser):
     media_type = "*/*"
 
     def parse(self, stream: HttpRequest, media_type: str | None = None, parser_context: Any = None) -> Any:
-        """Return the body of a request as a JSON value.
-
-        Raises:
-            Invalid: when it is missing or invalid.
-        """
+        """Return the body of a request as a JSON value."""
         return parse_json(read_text(stream))
 
 
@@ -170,11 +166,7 @@ def read_request(
     path: str,
     check: Callable[[dict, DocumentPosition], None] | None = None,
 ) -> dict[str, Any]:
-    """Return the document with every field converted to its type. `check`: adds errors that concern several fields.
-
-    Raises:
-        ValidationFailed: when fields are invalid. The paths of its errors begin with `path`.
-    """
+    """Return the document with every field converted to its type. `check`: adds errors that concern several fields."""
     position = DocumentPosition(path)
     fields = read_document(document, table, position)
     if check is not None:
@@ -232,11 +224,7 @@ class QueryParameters:
         return self.values.get(name, (default,))[0]
 
     def flag(self, name: str, default: bool) -> bool:
-        """Return a boolean parameter. An empty value counts as absent.
-
-        Raises:
-            Invalid: when the value is neither true nor false.
-        """
+        """Return a boolean parameter. An empty value counts as absent."""
         text = self.text(name).strip().lower()
         if not text:
             return default
@@ -245,20 +233,12 @@ class QueryParameters:
         return BOOLEAN_BY_WORD[text]
 
     def integer(self, name: str, default: int, bits: int = 32) -> int:
-        """Return an integer parameter. An empty value counts as absent.
-
-        Raises:
-            Invalid: when the value is no integer or out of range.
-        """
+        """Return an integer parameter. An empty value counts as absent."""
         text = self.text(name).strip()
         return parse_integer(text, f"Query parameter '{name}'", bits) if text else default
 
     def required(self, name: str) -> str:
-        """Return the value of a required parameter.
-
-        Raises:
-            Invalid: when it is missing.
-        """
+        """Return the value of a required parameter."""
         if name not in self.values:
             raise Invalid(f"Required query parameter '{name}' is missing.")
         return self.text(name)
@@ -269,11 +249,7 @@ class QueryParameters:
 
 
 def parse_integer(text: str, label: str, bits: int = 32) -> int:
-    """Return the integer that a text represents.
-
-    Raises:
-        Invalid: when the text is no integer or out of range.
-    """
+    """Return the integer that a text represents."""
     digits = text.removeprefix("-").removeprefix("+")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
         raise Invalid(f"{label} must be an integer, not '{text[:100]}'.")
