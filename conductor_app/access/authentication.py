@@ -129,11 +129,7 @@ def authenticate(request: HttpRequest, *, changes_state: bool = False) -> Actor:
 
 
 def authenticate_token(token: str) -> Actor:
-    """Return the application of a token.
-
-    Raises:
-        Unauthenticated: when the token or its key is invalid.
-    """
+    """Return the application of a token."""
     holder = find_key_holder(tokens.verify_token(token))
     if holder is None:
         raise Unauthenticated("The key of this token is no longer valid.", code="INVALID_TOKEN")
@@ -228,11 +224,7 @@ def may_claim(actor: Actor, queue: str, domain: str) -> bool:
 
 
 def require_permission(actor: Actor, rights: Iterable[Right], targets: Iterable[Target]) -> None:
-    """Check that the actor has one of these rights on all targets.
-
-    Raises:
-        Forbidden: when a permission is missing; the message names it.
-    """
+    """Raise Forbidden unless the actor has one of these rights on all targets."""
     rights = tuple(rights)
     for target in targets:
         if not is_allowed(actor, rights, target):

@@ -34,11 +34,7 @@ def encrypt(name: str, value: str) -> str:
 
 
 def decrypt(name: str, sealed: str) -> str:
-    """Return the value that was encrypted for this name.
-
-    Raises:
-        DecryptionFailed: when no key decrypts the value.
-    """
+    """Return the value that was encrypted for this name."""
     name_of_key, _, text = sealed.partition(".")
     for key in encryption_keys():
         if key_name(key) == name_of_key:

@@ -76,11 +76,7 @@ def _rows_named(target_type: str, name: str) -> QuerySet[Any]:
 
 
 def require_debug() -> None:
-    """Check that the current actor may use the debugger.
-
-    Raises:
-        Forbidden: when it may not; the message names the permission.
-    """
+    """Raise Forbidden unless the current actor may use the debugger."""
     actor = current_actor()
     if actor is not None and not actor.permissions.allows_all((EXECUTE, DEBUG)):
         raise missing_permission_error(actor, [(EXECUTE, DEBUG)], {})
@@ -100,11 +96,7 @@ def starter_refusal(user_id: int, target_type: str, name: str) -> str:
 
 
 def require_starts(names: Iterable[str]) -> None:
-    """Check that the current actor may start these workflows.
-
-    Raises:
-        Forbidden: when it may not start one of them; the message names the permission.
-    """
+    """Raise Forbidden unless the current actor may start these workflows."""
     actor = current_actor()
     if actor is None:
         return
@@ -141,22 +133,14 @@ def may_control_run(run_id: str) -> bool:
 
 
 def require_run_control(run_id: str, task_type: str = "") -> None:
-    """Check that the current actor may change the run, or report on its tasks of this type.
-
-    Raises:
-        Forbidden: when it may not; the message names the permission.
-    """
+    """Raise Forbidden unless the current actor may change the run, or report on its tasks of this type."""
     actor = current_actor()
     if actor is not None:
         require_permission(actor, _CONTROL_RIGHTS, [_run_target(run_id, task_type)])
 
 
 def require_run_view(run_id: str) -> None:
-    """Check that the current actor may see the run.
-
-    Raises:
-        Forbidden: when it may not; the message names the permission.
-    """
+    """Raise Forbidden unless the current actor may see the run."""
     actor = current_actor()
     if actor is not None:
         require_permission(actor, RUN_VIEW_RIGHTS, [_run_target(run_id, "")])
@@ -199,11 +183,7 @@ def may_give(wanted: PermissionSet) -> bool:
 
 
 def require_held(wanted: PermissionSet) -> None:
-    """Check that the current actor has all permissions that it is about to give, or to take over.
-
-    Raises:
-        Forbidden: when it lacks one of them; the message names it.
-    """
+    """Raise Forbidden unless the current actor has all permissions that it is about to give, or to take over."""
     actor = current_actor()
     if actor is None:
         return
@@ -222,22 +202,14 @@ def require_user_permissions(user_id: int) -> None:
 
 
 def require_group_permissions(groups: Iterable[Group]) -> None:
-    """Check that the current actor has all permissions of these groups and roles.
-
-    Raises:
-        Forbidden: when it lacks one of them.
-    """
+    """Raise Forbidden unless the current actor has all permissions of these groups and roles."""
     if current_actor() is not None:
         for group in groups:
             require_held(read_group_permission_set(group.pk))
 
 
 def require_rights(rights: Iterable[Right]) -> None:
-    """Check that the current actor has these rights on all objects of their types.
-
-    Raises:
-        Forbidden: when it lacks one of them.
-    """
+    """Raise Forbidden unless the current actor has these rights on all objects of their types."""
     require_held(PermissionSet(rights=frozenset(rights)))
 
 

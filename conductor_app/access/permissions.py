@@ -224,11 +224,7 @@ def means_prefix(target_type: str, target_id: str) -> bool:
 
 
 def require_plain_name(name: str) -> None:
-    """Check that the name of a new object is none that a client would write for a prefix.
-
-    Raises:
-        Invalid: when it contains `*`.
-    """
+    """Raise Invalid if the name of a new object contains `*`, which a client would write for a prefix."""
     if "*" in name:
         raise Invalid(f"The name '{name[:200]}' must not contain '*': in a grant, it ends a prefix of names.")
 

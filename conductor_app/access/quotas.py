@@ -387,11 +387,7 @@ class OpenRunCounts:
         self.lock = Lock()
 
     def require_fewer(self, user_id: int, limit: int) -> None:
-        """Check that a user has fewer open runs than `limit`.
-
-        Raises:
-            QuotaExceeded: when it has as many or more.
-        """
+        """Raise QuotaExceeded unless a user has fewer open runs than `limit`."""
         now, known = clock.now(), self.counts.get(user_id)
         if known is None or not 0 <= now - known.counted_at < COUNT_MS:
             known = RunCount(count_open_runs(user_id, limit), now)

@@ -67,11 +67,7 @@ def apply_to(request: HttpRequest) -> None:
 
 
 def require_read_only(request: HttpRequest) -> None:
-    """Check that a request changes nothing if it shows the pages as another person sees them.
-
-    Raises:
-        PermissionDenied: when it might.
-    """
+    """Raise PermissionDenied if a request may change something while it shows the pages as another person."""
     is_reading = request.method in ("GET", "HEAD") and request.path_info not in OWN_ACCOUNT
     if hasattr(request, "viewer") and not is_reading:
         name = request.user.get_username()

@@ -83,11 +83,7 @@ _verified_tokens = process_state.slot(VerifiedTokens)
 
 
 def verify_token(token: str) -> str:
-    """Return the key that the token was issued for.
-
-    Raises:
-        Unauthenticated: when the token is invalid or expired. Clients evaluate its code.
-    """
+    """Return the key that the token was issued for. Clients evaluate the code of its errors."""
     key_and_expiry = _verified_tokens.value.tokens.get(token)
     if key_and_expiry is None:
         claims = _parse_claims(token)
@@ -144,11 +140,7 @@ def new_key(application: Application) -> tuple[str, str]:
 
 
 def verify_key(key_id: str, secret: str) -> AccessKey:
-    """Return the key with this id and secret.
-
-    Raises:
-        Unauthenticated: when the key is unknown or inactive, or the secret is wrong.
-    """
+    """Return the key with this id and secret."""
     rows = AccessKey.objects.filter(pk=key_id, is_active=True, application__user__is_active=True)
     key = rows.select_related("application").first()
     if key is None or not constant_time_compare(hash_secret(secret), key.secret_hash):

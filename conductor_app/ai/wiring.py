@@ -64,11 +64,7 @@ def load_workers() -> Iterable[BuiltInWorker]:
 
 
 def require_effective_guard() -> None:
-    """Check that the HTTP library of AI tasks asks the network guard.
-
-    Raises:
-        GuardIneffective: when it connects without asking.
-    """
+    """Raise GuardIneffective unless the HTTP library of AI tasks asks the network guard."""
     from .workers import guarded_http
 
     guarded_http.require_effective_guard()

@@ -376,11 +376,7 @@ def is_obsolete(notice: AlertNotice) -> bool:
 
 
 def reencrypt_targets() -> int:
-    """Encrypt the secrets of every target with the newest key. Returns how many were encrypted with another one.
-
-    Raises:
-        DecryptionFailed: when the secrets of a target cannot be decrypted.
-    """
+    """Encrypt the secrets of every target with the newest key. Returns how many were encrypted with another one."""
     count = 0
     for row in AlertTarget.objects.order_by("pk"):
         if not encryption.is_current(row.sealed):

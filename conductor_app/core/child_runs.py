@@ -86,11 +86,7 @@ def set_first_timer(run: Run, now: int) -> Run:
 
 
 def require_depth(run: Run) -> None:
-    """Check that the run may start a run below it.
-
-    Raises:
-        StepRefused: when it is at the maximum depth.
-    """
+    """Raise StepRefused unless the run may start a run below it."""
     limit = run.definition.limits.max_depth
     if limit and run.depth >= limit:
         raise StepRefused(

@@ -213,11 +213,7 @@ def roles_by_group(name: str, default: Mapping[str, list[str]] = MappingProxyTyp
 
 
 def require_together(*names: str) -> None:
-    """Check that all of these variables are set, or none.
-
-    Raises:
-        ImproperlyConfigured: when only some are set.
-    """
+    """Raise ImproperlyConfigured unless all of these variables are set, or none."""
     if (missing := [name for name in names if not text(name, "")]) and len(missing) < len(names):
         raise ImproperlyConfigured(f"{', '.join(names)} must be set together. Not set: {', '.join(missing)}.")
 

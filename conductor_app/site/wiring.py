@@ -161,11 +161,7 @@ def load_system_workers() -> Any:
 
 
 def require_effective_guard() -> None:
-    """Check that the HTTP library of the built-in workers asks the network guard.
-
-    Raises:
-        GuardIneffective: when it connects without asking.
-    """
+    """Raise GuardIneffective unless the HTTP library of the built-in workers asks the network guard."""
     from ..system_tasks import guarded_requests
 
     guarded_requests.require_effective_guard()

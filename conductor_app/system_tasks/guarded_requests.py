@@ -91,10 +91,6 @@ def _itself(sock: socket.socket) -> socket.socket:
 
 @cache
 def require_effective_guard() -> None:
-    """Check once per process that requests and urllib3 ask the guard before they connect.
-
-    Raises:
-        GuardIneffective: when a request to a forbidden address is not refused.
-    """
+    """Check once per process that requests and urllib3 ask the guard before they connect."""
     with GuardedSession(Guard(tuple)) as session:
         require_refusal(lambda address: session.get(address, timeout=1), "requests", "urllib3")

@@ -293,11 +293,7 @@ def parse_request(inputs: dict[str, Any], confidential: Collection[Keys] = ()) -
 
 
 def parse_method(fields: dict[str, Any]) -> str:
-    """Return the method. It is required.
-
-    Raises:
-        InvalidHttpRequest: when it is missing or unknown.
-    """
+    """Return the method. It is required."""
     method = fields.get("method")
     if not method:
         raise InvalidHttpRequest("method is missing")
@@ -307,11 +303,7 @@ def parse_method(fields: dict[str, Any]) -> str:
 
 
 def parse_uri(fields: dict[str, Any]) -> str:
-    """Return the absolute address.
-
-    Raises:
-        InvalidHttpRequest: when it is missing or invalid.
-    """
+    """Return the absolute address."""
     uri = fields.get("uri")
     if not uri:
         raise InvalidHttpRequest("uri is missing")
@@ -321,11 +313,7 @@ def parse_uri(fields: dict[str, Any]) -> str:
 
 
 def parse_headers(fields: dict[str, Any]) -> CaseInsensitiveDict:
-    """Return all headers. Those of the task take precedence over `accept` and `contentType`.
-
-    Raises:
-        InvalidHttpRequest: when `headers` is not an object, or a header is invalid.
-    """
+    """Return all headers. Those of the task take precedence over `accept` and `contentType`."""
     headers_in_input = fields.get("headers") or {}
     if not isinstance(headers_in_input, dict):
         raise InvalidHttpRequest("headers must be an object")
@@ -574,11 +562,7 @@ class PollPolicy:
 
 
 def parse_policy(inputs: dict[str, Any]) -> PollPolicy:
-    """Return the policy in the input, at its top level or in `http_request`.
-
-    Raises:
-        InvalidPollInput: when it is invalid.
-    """
+    """Return the policy in the input, at its top level or in `http_request`."""
     request = inputs.get("http_request")
     options = {**(request if isinstance(request, dict) else {}), **inputs}
     condition, strategy = options.get("terminationCondition"), options.get("pollingStrategy") or "FIXED"
@@ -593,11 +577,7 @@ def parse_policy(inputs: dict[str, Any]) -> PollPolicy:
 
 
 def parse_number(options: dict[str, Any], name: str, default: float) -> float:
-    """Return an option as a number of at least zero.
-
-    Raises:
-        InvalidPollInput: when the option is not such a number.
-    """
+    """Return an option as a number of at least zero."""
     value = options.get(name)
     try:
         number = default if value in (None, "") else float(value)

@@ -145,11 +145,7 @@ class Statement:
 
 
 def parse_statement(inputs: dict[str, Any]) -> Statement:
-    """Return the statement in a task's input.
-
-    Raises:
-        InvalidStatement: when it is invalid.
-    """
+    """Return the statement in a task's input."""
     kind = str(inputs.get("type") or SELECT).upper()
     if kind not in (SELECT, UPDATE):
         raise InvalidStatement(f"type must be {SELECT} or {UPDATE}")

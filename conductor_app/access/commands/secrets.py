@@ -163,11 +163,7 @@ def list_variables() -> dict[str, str]:
 
 
 def reencrypt_secrets(by: str) -> int:
-    """Encrypt every secret with the newest key. Returns how many were encrypted with another one.
-
-    Raises:
-        DecryptionFailed: when a secret cannot be decrypted with any configured key.
-    """
+    """Encrypt every secret with the newest key. Returns how many were encrypted with another one."""
     count = 0
     for row in Secret.objects.order_by("name"):
         if not encryption.is_current(row.sealed):

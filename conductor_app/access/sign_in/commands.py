@@ -96,11 +96,7 @@ def remove_second_factor(user: User, by: str) -> None:
 
 
 def reencrypt_second_factors() -> int:
-    """Encrypt every key with the newest key of the server. Returns how many were encrypted with another one.
-
-    Raises:
-        DecryptionFailed: when a key cannot be decrypted.
-    """
+    """Encrypt every key with the newest key of the server. Returns how many were encrypted with another one."""
     count = 0
     for factor in SecondFactor.objects.order_by("pk"):
         if not is_current(factor.sealed_key):

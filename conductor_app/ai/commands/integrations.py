@@ -162,11 +162,7 @@ def _unencrypted_secrets(row: Integration) -> dict[str, Any]:
 
 
 def read_secrets(row: Integration) -> dict[str, Any]:
-    """Return the secret settings of an integration, decrypted.
-
-    Raises:
-        DecryptionFailed: when no key of this server decrypts them.
-    """
+    """Return the secret settings of an integration, decrypted."""
     return json.loads(decrypt(_seal_name(row.name), row.sealed)) if row.sealed else {}
 
 
@@ -179,11 +175,7 @@ def _seal_name(name: str) -> str:
 
 
 def reencrypt_integrations() -> int:
-    """Encrypt the secrets of every integration with the newest key. Returns how many had another one, or none.
-
-    Raises:
-        DecryptionFailed: when the secrets of an integration cannot be decrypted.
-    """
+    """Encrypt the secrets of every integration with the newest key. Returns how many had another one, or none."""
     count = 0
     for row in Integration.objects.order_by("name"):
         plain = _unencrypted_secrets(row)

@@ -120,11 +120,7 @@ class VectorPage(NamedTuple):
 
 
 def require_size(request: VectorSearch) -> None:
-    """Check that one search may compare the documents.
-
-    Raises:
-        Invalid: when there are more than AI_SEARCH_MAX_DOCUMENTS.
-    """
+    """Raise Invalid if there are more documents than AI_SEARCH_MAX_DOCUMENTS."""
     most = conf.ai_search_max_documents
     condition, params = _condition(request)
     with connection.cursor() as cursor:

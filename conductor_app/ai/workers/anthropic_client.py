@@ -54,11 +54,7 @@ def complete(
 
 
 def list_models(settings: ModelSettings) -> list[str]:
-    """Return the names of the provider's models.
-
-    Raises:
-        CallFailed: when there is no reply.
-    """
+    """Return the names of the provider's models."""
     with _client(settings) as client, library_errors(anthropic, settings.integration):
         return sorted(model.id for model in client.models.list(limit=100).data)
 

@@ -69,11 +69,7 @@ def _options(seconds: float) -> dict[str, Any]:
 
 @cache
 def require_effective_guard() -> None:
-    """Check once per process that httpx2 and httpcore2 ask the guard before they connect.
-
-    Raises:
-        GuardIneffective: when a request to a forbidden address is not refused.
-    """
+    """Check once per process that httpx2 and httpcore2 ask the guard before they connect."""
     for send in (_send_probe, lambda address: anyio.run(_send_async_probe, address)):
         # The caller may run in an event loop, in which no other can be started.
         with ThreadPoolExecutor(1) as executor:

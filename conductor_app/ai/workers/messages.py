@@ -93,11 +93,7 @@ class Medium(NamedTuple):
 
 
 def read_medium(given: JsonValue, mime_type: JsonValue) -> Medium:
-    """Return a medium of the input: an address, a `data:` URL, or Base64 with a MIME type. Nothing is loaded.
-
-    Raises:
-        MediaRejected: when it is something else, or of another kind.
-    """
+    """Return a medium of the input: an address, a `data:` URL, or Base64 with a MIME type. Nothing is loaded."""
     stated = mime_type.strip().lower() if isinstance(mime_type, str) else ""
     if isinstance(given, str) and given.startswith(("https://", "http://")):
         is_pdf = stated == PDF or urlsplit(given).path.lower().endswith(".pdf")

@@ -67,11 +67,7 @@ def complete(
 
 
 def embed(settings: ModelSettings, texts: list[str], dimensions: int | None, key: str) -> tuple[list[list[float]], int]:
-    """Return the vectors of texts, and the number of tokens.
-
-    Raises:
-        CallFailed: when there is no reply.
-    """
+    """Return the vectors of texts, and the number of tokens."""
     size: dict[str, Any] = {"dimensions": dimensions} if dimensions else {}
     with _client(settings) as client, library_errors(openai, settings.integration):
         reply = client.embeddings.create(
@@ -88,11 +84,7 @@ def embed(settings: ModelSettings, texts: list[str], dimensions: int | None, key
 
 
 def list_models(settings: ModelSettings) -> list[str]:
-    """Return the names of the provider's models.
-
-    Raises:
-        CallFailed: when there is no reply.
-    """
+    """Return the names of the provider's models."""
     with _client(settings) as client, library_errors(openai, settings.integration):
         return sorted(model.id for model in client.models.list().data)
 
@@ -227,11 +219,7 @@ def finish_reason(name: str | None) -> str:
 
 
 def read_completion(completion: Any) -> ChatReply:
-    """Return the reply in a response.
-
-    Raises:
-        CallFailed: when the response has no choices.
-    """
+    """Return the reply in a response."""
     if not completion.choices:
         raise CallFailed("the reply has no choices")
     calls = [
@@ -273,11 +261,7 @@ class StreamedReply:
         self._first_token_ms: int | None = None
 
     def read(self, stream: Any) -> ChatReply:
-        """Return the reply when the stream has ended.
-
-        Raises:
-            CallFailed: when it ends too early.
-        """
+        """Return the reply when the stream has ended."""
         usage, id = None, ""
         for chunk in stream:
             usage, id = chunk.usage or usage, chunk.id or id

@@ -490,11 +490,7 @@ def _format_change(at: int, by: str) -> str:
 
 
 def require_same_name(document: dict[str, Any], row: Any) -> None:
-    """Check that the document keeps the name of its definition.
-
-    Raises:
-        RequestRefused: when the name differs.
-    """
+    """Raise RequestRefused unless the document keeps the name of its definition."""
     if document.get("name") != row.name:
         message = _("The name %(name)s cannot be changed. Create a new definition instead.")
         raise RequestRefused(message % {"name": row.name})

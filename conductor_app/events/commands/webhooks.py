@@ -196,11 +196,7 @@ def _decrypt_secrets(row: Webhook) -> dict[str, Any]:
 
 
 def reencrypt_webhooks() -> int:
-    """Encrypt the secrets of every webhook with the newest key. Returns how many were encrypted with another one.
-
-    Raises:
-        DecryptionFailed: when secrets cannot be decrypted with any configured key.
-    """
+    """Encrypt the secrets of every webhook with the newest key. Returns how many were encrypted with another one."""
     count = 0
     for row in Webhook.objects.exclude(sealed="").order_by("pk"):
         if not is_current(row.sealed):
@@ -309,11 +305,7 @@ def receiving_workflows(row: Webhook) -> dict[str, int]:
 
 
 def verify_webhook(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """Verify the sender, and return the id of the message, or "" if it has none.
-
-    Raises:
-        Unauthenticated: when the verification fails.
-    """
+    """Verify the sender, and return the id of the message, or "" if it has none."""
     # Every sender could compute a signature with an empty secret.
     _require(expected.document["verifier"] == "HEADER_BASED" or bool(expected.secret))
     message_id = VERIFIERS[expected.document["verifier"]](expected, webhook)

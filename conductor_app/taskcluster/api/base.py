@@ -170,11 +170,7 @@ MAX_LENGTHS = {"name": 1024, "runId": 9}
 
 
 def check_params(params: Mapping[str, str]) -> None:
-    """Check the path parameters of a request.
-
-    Raises:
-        InvalidRequestArguments: when one does not match its pattern.
-    """
+    """Check the path parameters of a request."""
     for name, value in params.items():
         is_too_long = len(value) > MAX_LENGTHS.get(name, len(value))
         if not matches_fully(PATTERN_BY_PARAM[name], value) or is_too_long:
@@ -184,11 +180,7 @@ def check_params(params: Mapping[str, str]) -> None:
 
 
 def parse_options(query: str, known_options: Iterable[str]) -> dict[str, str]:
-    """Return the query options.
-
-    Raises:
-        InvalidRequestArguments: when one is unknown or does not match its pattern.
-    """
+    """Return the query options."""
     options = dict(parse_qsl(query, keep_blank_values=True, errors="replace"))
     options.pop("bewit", None)
     for name, value in options.items():
@@ -366,11 +358,7 @@ def _refuse_unstorable(value: JsonValue, body: bytes) -> None:
 
 
 def validate_body(method: str, value: JsonValue) -> Any:
-    """Return the value with its defaults.
-
-    Raises:
-        InputValidationError: with all schema errors.
-    """
+    """Return the value with its defaults."""
     if method not in SCHEMAS:
         return None
     schema = SCHEMAS[method]

@@ -305,11 +305,7 @@ def delete_expired_clients(limit: int) -> int:
 
 
 def reencrypt_access_tokens() -> int:
-    """Encrypt every access token with the newest key. Returns how many were encrypted with another one.
-
-    Raises:
-        DecryptionFailed: when a token cannot be decrypted with any configured key.
-    """
+    """Encrypt every access token with the newest key. Returns how many were encrypted with another one."""
     count = 0
     for row in Client.objects.order_by("id"):
         if not encryption.is_current(row.sealed):

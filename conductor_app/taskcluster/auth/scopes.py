@@ -287,11 +287,7 @@ def encrypt_token(client_id: str, token: str) -> str:
 
 
 def decrypt_token(client_id: str, ciphertext: str) -> str:
-    """Return a decrypted access token.
-
-    Raises:
-        DecryptionFailed: when no key of this server decrypts it.
-    """
+    """Return a decrypted access token."""
     return encryption.decrypt(_encryption_name(client_id), ciphertext)
 
 

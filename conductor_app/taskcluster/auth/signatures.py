@@ -70,11 +70,7 @@ class HawkSignature:
 
 
 def parse_authorization(text: str) -> HawkSignature:
-    """Return the signature in an Authorization header.
-
-    Raises:
-        Unauthenticated: when the header is invalid or incomplete.
-    """
+    """Return the signature in an Authorization header."""
     scheme, _, rest = text.partition(" ")
     if scheme.lower() != "hawk":
         raise Unauthenticated("The Authorization header must use Hawk.")
@@ -101,11 +97,7 @@ def parse_authorization(text: str) -> HawkSignature:
 
 
 def parse_bewit(resource: str) -> tuple[HawkSignature, str] | None:
-    """Return the bewit of a URL and the URL without it, or None if the URL has no bewit.
-
-    Raises:
-        Unauthenticated: when the bewit is invalid.
-    """
+    """Return the bewit of a URL and the URL without it, or None if the URL has no bewit."""
     match = BEWIT_PATTERN.fullmatch(resource)
     if match is None:
         return None
@@ -120,11 +112,7 @@ def parse_bewit(resource: str) -> tuple[HawkSignature, str] | None:
 
 
 def verify_signature(signature: HawkSignature, request: HawkRequest, key: str, now: int) -> None:
-    """Verify that the key has signed this request recently.
-
-    Raises:
-        Unauthenticated: when the signature is wrong or too old.
-    """
+    """Verify that the key has signed this request recently."""
     if not constant_time_equal(compute_mac(signature, request, key), signature.mac):
         raise Unauthenticated("The signature of the request is wrong.")
     seconds = _parse_seconds(signature.ts)
@@ -135,11 +123,7 @@ def verify_signature(signature: HawkSignature, request: HawkRequest, key: str, n
 
 
 def verify_payload(signature: HawkSignature, content_type: str, body: bytes) -> None:
-    """Verify that the signature covers this body. A signature without a hash is accepted.
-
-    Raises:
-        Unauthenticated: when the signature covers another body.
-    """
+    """Verify that the signature covers this body. A signature without a hash is accepted."""
     if signature.hash and not constant_time_equal(payload_hash(content_type, body), signature.hash):
         raise Unauthenticated("The body does not match the signature.")
 
@@ -206,11 +190,7 @@ class Certificate:
 
 
 def read_ext(text: str) -> tuple[Certificate | None, tuple[str, ...] | None]:
-    """Return the certificate and the authorized scopes in a signature.
-
-    Raises:
-        Unauthenticated: when they are invalid.
-    """
+    """Return the certificate and the authorized scopes in a signature."""
     if not text:
         return None, None
     try:
@@ -249,11 +229,7 @@ def _parse_scopes(document: JsonValue, label: str) -> tuple[str, ...]:
 
 
 def verify_certificate(certificate: Certificate, client_id: str, keys: Sequence[str], now: int) -> str:
-    """Return the issuer's key that has signed the certificate for this client, which must be valid now.
-
-    Raises:
-        Unauthenticated: when the certificate is not valid; the message says why.
-    """
+    """Return the issuer's key that has signed the certificate for this client, which must be valid now."""
     if certificate.start > now + MAX_SKEW_MS:
         raise Unauthenticated("The certificate is not valid yet.")
     if certificate.expiry < now - MAX_SKEW_MS:
@@ -340,11 +316,7 @@ def authenticate(request: HttpRequest, body: Callable[[], bytes]) -> Caller:
 
 
 def identify_caller(hawk_request: HawkRequest, authorization: str) -> Caller:
-    """Return the caller who signed a request, or the anonymous caller if it is not signed.
-
-    Raises:
-        Unauthenticated: when the signature is invalid.
-    """
+    """Return the caller who signed a request, or the anonymous caller if it is not signed."""
     address = parse_bewit(hawk_request.resource)
     if authorization and address:
         raise Unauthenticated("The request has two signatures: in the header and in the URL.")

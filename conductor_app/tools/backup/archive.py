@@ -79,11 +79,7 @@ def verify(content: bytes, signature: bytes) -> None:
 
 
 def require_keys(used: Mapping[str, int]) -> None:
-    """Check that this server can decrypt all values.
-
-    Raises:
-        KeysMissing: when a key is missing.
-    """
+    """Raise KeysMissing unless this server can decrypt all values."""
     available = set(fingerprints())
     if missing := {name: count for name, count in used.items() if name not in available}:
         described = ", ".join(f"{name} ({count:,} values)" for name, count in missing.items())

@@ -253,11 +253,7 @@ class FolderDocument:
 
 
 def read_folder(folder: str, *, tests: bool = False) -> list[FolderDocument]:
-    """Return the definitions of a folder, or of one file, or its tests, in the order of their paths.
-
-    Raises:
-        FolderError: when the folder or one of its files cannot be read, with all errors.
-    """
+    """Return the definitions of a folder, or of one file, or its tests, in the order of their paths."""
     root, size, count = Path(folder), 0, ValueCount()
     found: list[FolderDocument] = []
     errors: list[str] = []

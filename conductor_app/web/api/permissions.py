@@ -308,11 +308,7 @@ def describe_right(right: Right) -> str:
 
 
 def require_start(actor: Actor, started: Iterable[Target], written: Iterable[Target]) -> None:
-    """Check that the actor may start the workflows, and write those that the request defines inline.
-
-    Raises:
-        Forbidden: when a permission is missing; the message names it.
-    """
+    """Raise Forbidden unless the actor may start the workflows, and write those that the request defines inline."""
     require_permission(actor, [(EXECUTE, WORKFLOW_DEF)], started)
     require_permission(actor, [(CREATE, WORKFLOW_DEF), (UPDATE, WORKFLOW_DEF)], written)
 
