@@ -236,7 +236,6 @@ def save_quotas(kind: str, name: str, values: Mapping[str, float | None], by: st
     the fields of `CallerQuota`; None is the default's quota, 0 is no limit.
 
     Raises:
-        NotFound: when there is no such caller.
         Invalid: when a value is out of range, or several applications have the name.
     """
     owner = _find_owner(kind, name.strip())

@@ -252,7 +252,6 @@ def create_target(kind: str, name: str, given: Mapping[str, str], by: str) -> Al
     """Create an alert target.
 
     Raises:
-        Invalid: when the name or a setting is invalid.
         Conflict: when the name is taken, or there are too many targets.
     """
     if AlertTarget.objects.count() >= MAX_TARGETS:
@@ -266,8 +265,6 @@ def update_target(target_id: int, name: str, given: Mapping[str, str], by: str) 
     """Replace the settings of a target. A secret that is empty keeps its value.
 
     Raises:
-        NotFound: when there is no such target.
-        Invalid: when the name or a setting is invalid.
         Conflict: when the name is taken.
     """
     return _save_target(find_target(target_id), name, given, by)

@@ -163,7 +163,6 @@ def approve(operation_id: str, by: str, reason: str = "") -> None:
     """Approve an operation that another person has submitted.
 
     Raises:
-        NotFound: when there is no such operation.
         Conflict: when the operation does not wait for approval, or `by` submitted it.
     """
     with transaction.atomic():
@@ -195,7 +194,6 @@ def pause(operation_id: str, by: str, reason: str = "") -> None:
     """Pause an operation: it starts no further run until it is resumed.
 
     Raises:
-        NotFound: when there is no such operation.
         NotAllowedInState: when the operation has ended or is paused.
     """
     with transaction.atomic():
@@ -215,7 +213,6 @@ def resume(operation_id: str, by: str, reason: str = "") -> None:
     """Resume a paused operation. After a failed canary it continues with all remaining runs.
 
     Raises:
-        NotFound: when there is no such operation.
         Conflict: when the operation is not paused, or waits for approval.
     """
     with transaction.atomic():
@@ -239,7 +236,6 @@ def stop(operation_id: str, by: str, reason: str = "") -> None:
     """Stop an operation. Runs that it has changed stay changed; the others are never changed.
 
     Raises:
-        NotFound: when there is no such operation.
         NotAllowedInState: when the operation has ended.
     """
     now = clock.now()
@@ -269,7 +265,6 @@ def retry_refused(operation_id: str, by: str, reason: str = "") -> str:
     """Start a new operation with the same action on the runs that refused it. Returns its id.
 
     Raises:
-        NotFound: when there is no such operation.
         Conflict: when no run refused the operation.
     """
     row = _find_operation(operation_id)
@@ -282,7 +277,6 @@ def retry_failed_again(operation_id: str, by: str, reason: str = "") -> str:
     """Start a new operation with the same action on the runs that failed again after it. Returns its id.
 
     Raises:
-        NotFound: when there is no such operation.
         Conflict: when no run failed again.
     """
     row = _find_operation(operation_id)

@@ -113,7 +113,6 @@ def insert_steps(document: Document, place: str, steps: list[dict[str, Any]]) ->
     """Insert steps at a place. Their references get a number if they are in use.
 
     Raises:
-        NotFound: when there is no such place.
         Invalid: when the place is between a fork and its join.
     """
     sequence, index = _find_place(document, place)
@@ -125,7 +124,6 @@ def move_step(document: Document, path: str, place: str) -> StepEdit:
     """Move a step to a place of the unchanged document.
 
     Raises:
-        NotFound: when there is no such step or place.
         Invalid: when the place is inside the step, or between a fork and its join.
     """
     source, index = find_step(document, path)
@@ -159,7 +157,6 @@ def wrap_step(document: Document, path: str, kind: str) -> StepEdit:
     """Put a step into a new one: `fork`, `loop` or `try`.
 
     Raises:
-        NotFound: when there is no such step.
         Invalid: when there is no wrapper of this kind.
     """
     if kind not in WRAPPERS:
@@ -178,7 +175,6 @@ def rename_step(document: Document, path: str, ref: str) -> StepEdit:
     If another step has the same reference, expressions are not changed, because they may mean that one.
 
     Raises:
-        NotFound: when there is no such step.
         Invalid: when the reference is not valid, or another step has it.
     """
     sequence, index = find_step(document, path)

@@ -47,9 +47,6 @@ def commit_batch(
     """Execute the statements in order, then the queries, and commit, unless one of them fails.
 
     Returns the results of `execute_batch`, and all rows of each query.
-
-    Raises:
-        DatabaseError: as a cursor does.
     """
     database = connections[DEFAULT_DB_ALIAS]
     results = _send_statements([*statements, *queries, COMMIT], database)

@@ -28,7 +28,6 @@ def save_workflow(document: Document, by: str, *, overwrite: bool, reason: str =
     """Save a workflow definition.
 
     Raises:
-        ValidationFailed: when the document is invalid.
         Conflict: when the version exists and `overwrite` is False, or a simulation case blocks the save.
     """
     _check_workflow(document)
@@ -156,7 +155,6 @@ def save_task(
     """Save a task definition.
 
     Raises:
-        ValidationFailed: when the document is invalid.
         NotFound: when `must_exist` is set and there is no such definition.
         Conflict: when the definition exists and `overwrite` is False.
     """

@@ -68,7 +68,6 @@ def add_tags(target: str, name: str, tags: Iterable[Document], by: str) -> None:
     """Add tags to an object. A RATE_LIMIT tag is saved in the workflow's document.
 
     Raises:
-        NotFound: when there is no such object.
         Invalid: when a tag is too long, or a RATE_LIMIT is invalid.
     """
     with transaction.atomic():
@@ -104,7 +103,6 @@ def set_tags(target: str, name: str, tags: list[Document], by: str) -> None:
     """Replace the tags of an object. A rate limit stays unless the tags contain one.
 
     Raises:
-        NotFound: when there is no such object.
         Invalid: when a tag is too long, or a RATE_LIMIT is invalid.
     """
     with transaction.atomic():

@@ -98,7 +98,6 @@ def evaluate_expression(run_id: str, text: str) -> Any:
     """Return the value of an expression in the context of a run. Nothing is changed, and masked values are `***`.
 
     Raises:
-        NotFound: when there is no such run.
         Invalid: when the expression cannot be read or evaluated.
     """
     require_expression(text)

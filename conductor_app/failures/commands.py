@@ -86,7 +86,6 @@ def transition_group(
     """Acknowledge, resolve, ignore or reopen a failure group. `version`, `build`: the first ones that contain the fix.
 
     Raises:
-        NotFound: when there is no such group.
         NotAllowedInState: when the state of the group does not allow the event.
     """
     with transaction.atomic():
@@ -124,7 +123,6 @@ def merge_groups(group_id: int, into_id: int, by: str, reason: str = "") -> None
     """Merge a failure group into another one, which receives its past and future failures.
 
     Raises:
-        NotFound: when there is no such group.
         Invalid: when the target is the group itself, or is merged.
         Conflict: when the group is merged already.
     """
@@ -148,7 +146,6 @@ def split_group(group_id: int, by: str, reason: str = "") -> None:
     """Undo the merge of a failure group. Failures counted since the merge stay in the other group.
 
     Raises:
-        NotFound: when there is no such group.
         Conflict: when the group is not merged.
     """
     with transaction.atomic():

@@ -79,7 +79,6 @@ def resolve_task(
 
     Raises:
         Invalid: when the outcome is unknown.
-        NotFound: when there is no such run or attempt.
         AlreadyResolved: when the task is not open any more.
         Conflict: when another user has claimed the task.
         OutputInvalid: when the output violates a schema.

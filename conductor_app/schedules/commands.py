@@ -43,7 +43,6 @@ def save_schedule(document: Document, by: str, reason: str = "") -> Schedule:
     """Create or replace a schedule. It starts runs with the permissions of the current actor, its owner.
 
     Raises:
-        Invalid: when a cron expression or time zone is invalid.
         Forbidden: when the current actor may not start the workflow.
         Conflict: when a concurrent request creates the same schedule.
         PayloadTooLarge: when the input of its runs is larger than the limit.
@@ -159,7 +158,6 @@ def backfill(name: str, first: int, last: int, by: str, reason: str = "") -> int
     """Run the slots of a past period that have not run. `first`, `last`: milliseconds. Returns the number of slots.
 
     Raises:
-        NotFound: when there is no such schedule.
         Invalid: when the period is not in the past, or has too many slots.
         Conflict: when the schedule is paused.
     """

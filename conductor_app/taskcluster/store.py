@@ -110,9 +110,6 @@ def load_for_update(task_id: str, ignored_dependency: str = "") -> StandaloneTas
     """Return the task, locked until the transaction ends.
 
     `ignored_dependency`: a required task that is about to satisfy the dependency on it.
-
-    Raises:
-        NotFound: when there is no such task.
     """
     rows = fetch(*STANDALONE_TASKS_SQL["lock_standalone"].bind(task_id=task_id))
     if not rows:

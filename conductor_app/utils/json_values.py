@@ -29,7 +29,6 @@ def loads(body: bytes) -> Any:
     """Return the JSON value.
 
     Raises:
-        ValueError: when the text is invalid
         RecursionError: when it is nested too deeply.
     """
     value = orjson.loads(body)
@@ -46,7 +45,6 @@ def loads_repaired(body: bytes) -> Any:
     """Return the JSON value with lone surrogates replaced.
 
     Raises:
-        ValueError: when the text is invalid
         RecursionError: when it is nested too deeply.
     """
     try:

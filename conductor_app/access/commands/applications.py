@@ -29,7 +29,6 @@ def find_managed_application(id: str) -> Application:
     """Return an application whose permissions the current actor has, so that it may change the application.
 
     Raises:
-        NotFound: when there is no such application.
         Forbidden: when the current actor does not have all permissions of the application.
     """
     found = find_application(id)
@@ -42,7 +41,6 @@ def create_application(name: str, by: str, *roles: str) -> Application:
 
     Raises:
         Conflict: when a user or an application has this name.
-        NotFound: when one of the roles does not exist.
     """
     with transaction.atomic():
         created = new_application(name, by)
@@ -58,7 +56,6 @@ def rename_application(id: str, name: str, by: str) -> Application:
     Raises:
         Conflict: when a user or another application has this name.
         Forbidden: when it has permissions that the current actor does not have.
-        NotFound: when there is no such application.
     """
     with transaction.atomic():
         found = find_managed_application(id)
@@ -75,7 +72,6 @@ def delete_application(id: str, by: str) -> None:
     """Delete an application with its keys and grants.
 
     Raises:
-        NotFound: when there is no such application.
         Forbidden: when the current actor does not have all permissions of the application.
     """
     with transaction.atomic():
@@ -89,7 +85,6 @@ def add_role(id: str, role: str, by: str) -> None:
 
     Raises:
         Forbidden: when the current actor does not have the permissions of the role and of the application.
-        NotFound: when there is no such application or role.
     """
     with transaction.atomic():
         group = role_group(role)
@@ -102,7 +97,6 @@ def remove_role(id: str, role: str, by: str) -> None:
     """Remove a role from an application.
 
     Raises:
-        NotFound: when there is no such application or role.
         Forbidden: when the current actor does not have all permissions of the application.
     """
     with transaction.atomic():
@@ -115,7 +109,6 @@ def create_key(id: str, by: str) -> tuple[str, str]:
 
     Raises:
         Forbidden: when the current actor does not have the permissions of the application.
-        NotFound: when there is no such application.
     """
     with transaction.atomic():
         # The holder of the key acts as the application.
@@ -130,7 +123,6 @@ def create_key_of(name: str, roles: Sequence[str], by: str) -> tuple[str, str]:
 
     Raises:
         Forbidden: when the current actor does not have the permissions of the application.
-        NotFound: when one of the roles does not exist.
     """
     with transaction.atomic():
         found = Application.objects.filter(name=name).order_by("created_at", "id").first()
@@ -141,7 +133,6 @@ def toggle_key(id: str, key_id: str, by: str) -> AccessKey:
     """Deactivate an active access key, or activate an inactive one.
 
     Raises:
-        NotFound: when the application has no such key.
         Forbidden: when the current actor does not have all permissions of the application.
     """
     with transaction.atomic():
@@ -156,7 +147,6 @@ def delete_key(id: str, key_id: str, by: str) -> None:
     """Delete an access key. Its tokens become invalid.
 
     Raises:
-        NotFound: when the application has no such key.
         Forbidden: when the current actor does not have all permissions of the application.
     """
     with transaction.atomic():

@@ -163,7 +163,6 @@ def set_access(user_id: int, access: Access, by: str) -> None:
     """Replace the group and all grants of a person or program, including those on the objects that it has created.
 
     Raises:
-        Invalid: when the role or the scope is not valid.
         Forbidden: when the current actor does not have one of the permissions, before or after the change.
         Conflict: when the present access is custom, or no other administrator would remain.
     """
@@ -242,7 +241,6 @@ def add_program(name: str, access: Access, by: str) -> tuple[Application, str, s
     """Create an application with access and a key. Returns it, the id of the key and its secret.
 
     Raises:
-        Invalid: when the role or the scope is not valid.
         Conflict: when a user or another application has this name.
         Forbidden: when the current actor does not have a permission that it gives.
     """

@@ -22,7 +22,6 @@ def put_secret(name: str, value: str, by: str, reason: str = "") -> None:
     """Create or replace a secret.
 
     Raises:
-        Invalid: when the name or the value is invalid.
         Conflict: when the server's environment defines the secret.
     """
     check_name_and_value(name, value)
@@ -35,7 +34,6 @@ def put_variable(name: str, value: str, by: str, reason: str = "") -> None:
     """Create or replace a variable.
 
     Raises:
-        Invalid: when the name or the value is invalid.
         Conflict: when the server's environment defines the variable.
     """
     check_name_and_value(name, value)
@@ -112,7 +110,6 @@ def change_tags(model: type[Secret | Variable], name: str, change: Callable[[Tag
     """Replace the tags of a secret or variable by the result of `change`.
 
     Raises:
-        NotFound: when there is no such secret.
         Invalid: when there is no such variable, and its name or one of the tags is invalid.
     """
     with transaction.atomic():

@@ -228,7 +228,6 @@ def upsert_user(id: str, facts: UserSettings, by: str) -> User:
 
     Raises:
         Invalid: when the id is invalid.
-        NotFound: when one of the roles or groups does not exist.
         Conflict: when another user or an application has this name, a concurrent request creates the same user, or no
             other administrator would remain.
         Forbidden: when the current actor does not have all permissions of the user.
@@ -331,7 +330,6 @@ def upsert_group(id: str, settings: GroupSettings, by: str) -> Group:
 
     Raises:
         Invalid: when the id is empty or too long.
-        NotFound: when one of the roles does not exist.
         Conflict: when a role has the same name, or no administrator would remain.
         Forbidden: when the current actor does not have all permissions of the group.
     """
@@ -373,7 +371,6 @@ def delete_group(id: str, by: str) -> None:
     """Delete a group. Its members lose the accesses that they had through it.
 
     Raises:
-        NotFound: when there is no such group.
         Forbidden: when the current actor does not have all permissions of the group.
         Conflict: when no administrator would remain.
     """
@@ -397,7 +394,6 @@ def remove_users(id: str, user_ids: Sequence[str], by: str) -> None:
     """Remove users from a group. Users that are not members are ignored.
 
     Raises:
-        NotFound: when there is no such group, or one of the users does not exist.
         Forbidden: when the current actor does not have all permissions of the group.
         Conflict: when no administrator would remain.
     """
@@ -447,7 +443,6 @@ def update_role(name: str, permissions: Sequence[str], by: str, reason: str = ""
 
     Raises:
         Invalid: when one of the permissions does not exist.
-        NotFound: when there is no such role.
         Forbidden: when the role is built in, or has permissions that the current actor does not have.
     """
     check_role(name, permissions)
@@ -464,7 +459,6 @@ def delete_role(name: str, by: str, reason: str = "") -> None:
     """Delete a role.
 
     Raises:
-        NotFound: when there is no such role.
         Forbidden: when the role is built in, or has permissions that the current actor does not have.
     """
     with transaction.atomic():

@@ -420,7 +420,6 @@ def add_tokens(integration: str, model: str, tokens: int, by: str) -> None:
     """Add tokens to the usage of a model in this hour.
 
     Raises:
-        NotFound: when there is no such model.
         Invalid: when the number is negative or too large.
     """
     if not 0 <= tokens <= MAX_TOKENS:

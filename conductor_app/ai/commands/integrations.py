@@ -52,7 +52,6 @@ def save_integration(name: str, given: Mapping[str, Any], by: str, reason: str =
 
     Raises:
         Invalid: when the name is invalid.
-        ValidationFailed: when a field is invalid.
     """
     if fault := name_error(name, "integration"):
         raise Invalid(fault)
@@ -123,9 +122,6 @@ def delete_integration(name: str, by: str, reason: str = "") -> list[str]:
     """Delete an integration with its models and the bindings of prompts to them. Steps that name it fail.
 
     Returns the names of the prompts that have no other binding: these keep it, and so can be used with no model.
-
-    Raises:
-        NotFound: when there is no such integration.
     """
     with transaction.atomic():
         row = find_integration(name)
@@ -194,9 +190,7 @@ def save_model(integration: str, name: str, given: Mapping[str, Any], by: str, r
     in millionths of the currency per 1,000 tokens. Fields that are not given keep their values.
 
     Raises:
-        NotFound: when there is no such integration.
         Invalid: when the name is invalid.
-        ValidationFailed: when a field is invalid.
         Conflict: when the integration has too many models.
     """
     if fault := name_error(name, "model"):
@@ -256,9 +250,6 @@ def delete_model(integration: str, name: str, by: str, reason: str = "") -> list
     """Delete a model of an integration, and the bindings of prompts to it.
 
     Returns the names of the prompts that have no other binding: these keep it, and so can be used with no model.
-
-    Raises:
-        NotFound: when there is no such model.
     """
     with transaction.atomic():
         row = find_model(integration, name)

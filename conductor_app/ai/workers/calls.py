@@ -115,7 +115,6 @@ class ModelWorker(BuiltInWorker):
         """Make the call and return the result of the task.
 
         Raises:
-            InputRejected: when the input is invalid.
             CallFailed: when there is no reply.
             CallHeld: when a budget has no room.
         """

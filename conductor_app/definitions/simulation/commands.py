@@ -56,7 +56,6 @@ def simulate_workflow(
     `script`: the results of the tasks.
 
     Raises:
-        NotFound: when there is no such definition.
         ValidationFailed: when the inline definition or the input violates a check or schema.
         Invalid: when the simulation takes too long, or the engine cannot decide it.
     """
@@ -198,7 +197,6 @@ def test_workflow(request: StartRequest, script: SimulationScript, by: str) -> d
     The executions are saved as documents, separate from runs: workers cannot poll their tasks.
 
     Raises:
-        NotFound: when there is no such definition.
         ValidationFailed: when the inline definition or the input violates a check or schema.
         Invalid: when the simulation takes too long, or the engine cannot decide it.
         QuotaExceeded: when MAX_PARALLEL_TESTS other tests run in this process.

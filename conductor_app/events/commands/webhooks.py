@@ -84,7 +84,6 @@ def update_webhook(id: str, document: Document, by: str) -> Webhook:
     """Replace the document of a webhook. A secret that the document omits stays unchanged.
 
     Raises:
-        NotFound: when there is no such webhook.
         ValidationFailed: when the document is invalid.
         Conflict: when the name is taken.
     """
@@ -211,7 +210,6 @@ def receive_webhook(id: str, headers: Mapping[str, str], body: bytes) -> str:
     Returns the text of the response. Slack sends a challenge once and expects it back.
 
     Raises:
-        NotFound: when there is no such webhook.
         Unauthenticated: when the verification fails.
         Busy: when no helper process can evaluate the condition of an event handler.
     """

@@ -177,7 +177,6 @@ def wake_run(run_id: str, actor: str = "engine") -> tuple[Effect, ...]:
     """Evaluate the rules of a run without a command. Returns the effects.
 
     Raises:
-        NotFound: when there is no such run.
         Busy: when other processes keep changing the run.
     """
     return change_run(RunCommand(run_id, no_command, actor))

@@ -23,7 +23,6 @@ def pause_run(run_id: str, by: str, reason: str = "") -> None:
     """Pause a run: it schedules nothing until it is resumed.
 
     Raises:
-        NotFound: when there is no such run.
         Conflict: when the run is not running.
     """
     change_run(RunCommand(run_id, commands.pause_run, by, reason, audit=Audit("pause")))
@@ -33,7 +32,6 @@ def resume_run(run_id: str, by: str, reason: str = "") -> None:
     """Resume a paused run.
 
     Raises:
-        NotFound: when there is no such run.
         Conflict: when the run is not paused.
     """
     change_run(RunCommand(run_id, commands.resume_run, by, reason, audit=Audit("resume")))
@@ -43,7 +41,6 @@ def terminate_run(run_id: str, by: str, reason: str = "", with_failure: bool = F
     """Terminate a run: its open tasks are canceled and its child runs terminated.
 
     Raises:
-        NotFound: when there is no such run.
         Conflict: when the run is not open.
     """
     change_run(RunCommand(run_id, commands.terminate_run(reason, with_failure), by, reason, audit=Audit("terminate")))
@@ -84,7 +81,6 @@ def terminate_and_remove(
     """Terminate a run and then remove it, in two transactions: if the second one fails, the run stays terminated.
 
     Raises:
-        NotFound: when there is no such run.
         Conflict: when the run is not open.
     """
     terminate_run(run_id, by, reason)
@@ -100,7 +96,6 @@ def remove_with_descendants(
     without a parent.
 
     Raises:
-        NotFound: when there is no such run.
         Invalid: when `archive` is set and the run is open.
     """
     is_open = Run.objects.open().filter(pk=run_id).exists()
@@ -149,7 +144,6 @@ def add_labels(run_id: str, labels: Iterable[str], by: str, reason: str = "") ->
     """Add labels to a run. Returns the labels that it did not have before.
 
     Raises:
-        NotFound: when there is no such run.
         Invalid: when a label is invalid, or the run would have too many.
     """
     wanted = clean_labels(labels)

@@ -91,7 +91,6 @@ def set_breakpoint(run_id: str, request: BreakpointRequest, by: str, reason: str
     """Set a breakpoint on a run in progress. Returns its id.
 
     Raises:
-        NotFound: when there is no such run.
         Conflict: when the run has ended.
         Invalid: when the step, the place, the condition or the duration is invalid.
     """
@@ -112,9 +111,7 @@ def continue_run(run_id: str, request: ContinueRequest, by: str, reason: str = "
     """Let a stopped task continue, with changed payloads if the request has any.
 
     Raises:
-        NotFound: when there is no such run.
         Conflict: when the task is not stopped any more, or the run is paused.
-        Invalid: when the action or a payload is invalid.
     """
     refuse_large(request.input, conf.task_payload_max_bytes)
     refuse_large(request.output, conf.task_payload_max_bytes)

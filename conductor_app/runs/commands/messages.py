@@ -254,7 +254,6 @@ def send_inbox_message(run_id: str, payload: dict[str, Any]) -> str:
 
     Raises:
         Invalid: when the payload is larger than the limit.
-        NotFound: when there is no such run.
         NotAllowedInState: when the run is not RUNNING.
         QueueFull: when the inbox is full.
     """

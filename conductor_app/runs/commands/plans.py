@@ -112,7 +112,6 @@ def operation_command(run_id: str, operation: Operation, find: Find = resolved_d
     `find`: loads the resolved definition that the run would follow; the default does not save it.
 
     Raises:
-        NotFound: when there is no such run or definition.
         Conflict: when the run's state does not allow the operation.
         Invalid: when the operation is unknown, or one of its values is invalid.
         PayloadTooLarge: when an input or an output is larger than the limit.
@@ -137,7 +136,6 @@ def apply_operation(
 
     Raises:
         RevisionChanged: when the run is not in this revision any more.
-        NotFound: when there is no such run or definition.
         Conflict: when the run's state does not allow the operation, or the decision after it fails.
         Invalid: when the operation is unknown, or one of its values is invalid.
     """

@@ -62,7 +62,6 @@ def retry(run_id: str, by: str, reason: str = "", resume_children: bool = False)
     """Try the failed tasks of an ended run again; with `resume_children` those of the descendant that failed first.
 
     Raises:
-        NotFound: when there is no such run.
         Conflict: when the run is open or completed.
     """
     target, command = retry_command(run_id, resume_children)
@@ -77,7 +76,6 @@ def restart(run_id: str, by: str, reason: str = "", latest_definitions: bool = F
     """Start an ended run from the beginning; with `latest_definitions` by the newest version of its definition.
 
     Raises:
-        NotFound: when there is no such run or definition.
         Conflict: when the run is open.
     """
     target, command = restart_command(run_id, latest_definitions, find=resolve_and_save)
@@ -134,7 +132,6 @@ def rerun(
     `attempt_id`: any attempt of that task. Other values that are None stay unchanged.
 
     Raises:
-        NotFound: when there is no such run.
         Conflict: when the run, or a run between it and the task, is open.
         Invalid: when the attempt does not belong to the run, or an input is too large.
     """
@@ -152,7 +149,6 @@ def rerun_command(
     """Return the run that the task belongs to, and the command of a rerun.
 
     Raises:
-        NotFound: when there is no such run.
         Conflict: when the run, or a run between it and the task, is open.
         Invalid: when the attempt does not belong to the run, or an input is too large.
         Forbidden: when the task belongs to a descendant that the current actor may not control.
@@ -277,7 +273,6 @@ def skip_step(
     """Skip a step that the run has not reached.
 
     Raises:
-        NotFound: when there is no such run or step.
         Conflict: when the run or the step does not allow it.
     """
     _change_with_audit(run_id, commands.skip_step(ref, input, output), by, reason or f"Skip {ref}.", "skip")
@@ -287,7 +282,6 @@ def jump_to_step(run_id: str, ref: str, by: str, reason: str = "", *, input: Pay
     """Continue a run at a later step, and skip the steps before it.
 
     Raises:
-        NotFound: when there is no such run or step.
         Conflict: when the run's state does not allow it.
         Invalid: when the run cannot jump to the step.
     """
@@ -298,7 +292,6 @@ def set_variables(run_id: str, variables: Payload, by: str, reason: str = "") ->
     """Merge variables into those of an open run.
 
     Raises:
-        NotFound: when there is no such run.
         Conflict: when the run has ended.
         Invalid: when the variables are too large.
     """
@@ -344,7 +337,6 @@ def reset_callbacks(run_id: str, by: str, reason: str = "") -> None:
     """Skip the callback delays of the tasks that workers have released.
 
     Raises:
-        NotFound: when there is no such run.
         Conflict: when the run has ended.
     """
     _change_with_audit(run_id, commands.reset_callbacks, by, reason, "reset callbacks")
@@ -383,8 +375,6 @@ def upgrade_run(
     """Move a running run to another version of its definition.
 
     Raises:
-        NotFound: when there is no such run or version.
-        Invalid: when a value is invalid.
         Conflict: when the run cannot be moved; with the reasons.
         PayloadTooLarge: when the input or an output is larger than the limit.
     """
@@ -400,7 +390,6 @@ def plan_upgrade(run_id: str, name: str, version: int | None) -> commands.Upgrad
     """Return the plan of moving a run to another version of its definition. Nothing is saved.
 
     Raises:
-        NotFound: when there is no such run or version.
         Invalid: when the run cannot follow the version.
     """
     return commands.plan_upgrade(

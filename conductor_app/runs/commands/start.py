@@ -91,7 +91,6 @@ def start_run(request: StartRequest, by: str, within_transaction: Callable[[str]
 
     Raises:
         Forbidden: when the current actor may not start it.
-        NotFound: when there is no such definition.
         ValidationFailed: when the inline definition or the input violates a check or schema.
         Invalid: when another value is invalid, or a payload is too large.
         Conflict: when the idempotency key was used before, depending on its strategy.

@@ -50,9 +50,6 @@ def load_for_update(run_id: str, around: Iterable[str] | None = None, is_locked:
     `around`: ids of attempts, or None for the whole run. With ids, the snapshot contains their tasks, the enclosing
     loops, the joins that wait for them, and skipped tasks. It needs no other tasks, because steps after an open task
     cannot have been entered yet.
-
-    Raises:
-        NotFound: when there is no such run.
     """
     if around is None:
         return _load_whole(run_id, is_locked)

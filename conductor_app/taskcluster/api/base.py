@@ -294,7 +294,6 @@ def read_json(request: HttpRequest, method: str) -> Any:
 
     Raises:
         MalformedPayload: when it is not JSON
-        Invalid: when it is no text in its charset
         UnsupportedMediaType: when its charset or its encoding is unknown
         InputTooLarge: when it is too long.
     """

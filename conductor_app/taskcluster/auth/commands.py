@@ -63,7 +63,6 @@ def create_client(id: str, wanted: ClientSettings, by: str, token: str = "") -> 
     """Create a client. Returns it with its access token.
 
     Raises:
-        Invalid: when the id or a setting is invalid.
         Conflict: when another client has this id.
     """
     check_client(id, wanted)

@@ -58,7 +58,6 @@ def begin_upload(key: Key, upload_id: str, project_id: str, hashes: Hashes) -> A
     """Start the upload of an object.
 
     Raises:
-        NotFound: when there is no such object.
         Conflict: when the upload is finished, or the upload id, project or hashes do not match.
     """
     with transaction.atomic():
@@ -73,7 +72,6 @@ def finish_upload(key: Key, upload_id: str, project_id: str, hashes: Hashes) -> 
     """Finish the upload of an object. A repeated request changes nothing.
 
     Raises:
-        NotFound: when there is no such object.
         Invalid: when the object has no content.
         Conflict: when the upload id, project or hashes do not match.
     """
@@ -162,7 +160,6 @@ def finish(task_id: str, number: int, name: str, upload_id: str) -> None:
     """Complete the upload of an object artifact.
 
     Raises:
-        NotFound: when there is no such artifact.
         Invalid: when it is not an object, has another upload id, or has no content.
     """
     with transaction.atomic():

@@ -86,7 +86,6 @@ def change_task(task_id: str, command: Command, *, required_id: str = "") -> Sta
     `required_id`: the resolved dependency that the command is about.
 
     Raises:
-        NotFound: when there is no such task.
         Conflict: when the state of the task does not allow the command.
         Busy: when other processes keep changing the task.
     """
@@ -151,7 +150,6 @@ def wake_task(task_id: str) -> StandaloneTask:
     """Evaluate the rules of a task without a command.
 
     Raises:
-        NotFound: when there is no such task.
         Busy: when other processes keep changing the task.
     """
     return change_task(task_id, no_command)

@@ -96,7 +96,6 @@ def cancel_group(id: str, by: str) -> list[str]:
     """Cancel the open tasks of a sealed group. Returns their ids.
 
     Raises:
-        NotFound: when there is no such group.
         Conflict: when the group is not sealed.
     """
     if find_group(id).sealed_at is None:
@@ -112,7 +111,6 @@ def cancel_group_as_operator(id: str, by: str) -> list[str]:
     """Cancel the open tasks of a sealed group, on the request of a person. Returns their ids.
 
     Raises:
-        NotFound: when there is no such group.
         Conflict: when the group is not sealed, or has so many open tasks that people need an approval.
     """
     count = StandaloneTaskRow.objects.filter(group_id=id, task__status__in=("BLOCKED", "ACTIVE")).count()

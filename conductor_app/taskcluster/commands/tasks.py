@@ -110,7 +110,6 @@ def claim_one(task_id: str, number: int, group: str, name: str) -> ClaimedTask:
     """Claim one attempt by its number. A repeated claim of the same worker returns the attempt again.
 
     Raises:
-        NotFound: when there is no such task or attempt.
         Conflict: when the worker is quarantined, the deadline has passed, or the attempt is not pending.
     """
     worker, now = f"{group}/{name}", clock.now()
@@ -249,7 +248,6 @@ def report_task(task_id: str, number: int, reason: str) -> StandaloneTask:
     """Apply a worker's report to its attempt.
 
     Raises:
-        NotFound: when there is no such task or attempt.
         Conflict: when the attempt is not leased.
     """
     return change_task(task_id, decisions.report_attempt(number, reason))
@@ -259,7 +257,6 @@ def renew_lease(task_id: str, number: int) -> ClaimedTask:
     """Extend the lease of an attempt.
 
     Raises:
-        NotFound: when there is no such task or attempt.
         Conflict: when the attempt is not leased.
     """
     standalone = change_task(task_id, decisions.renew_lease(number))
@@ -293,8 +290,6 @@ def apply_action(
     `asked_at`: the time of the request. The action is skipped if the task was rerun since.
 
     Raises:
-        Invalid: when the action or the priority is unknown.
-        NotFound: when there is no such task.
         Conflict: when the state of the task does not allow the action.
     """
     command = decisions.unless_rerun_since(asked_at, parse_command(verb, priority))

@@ -144,9 +144,6 @@ def read_report(request: WorkerRequest) -> dict[str, Any]:
     """Return the body of a report. One with values that cannot be read ends its attempt.
 
     Its worker could only repeat it.
-
-    Raises:
-        Invalid: when it is no JSON object.
     """
     try:
         return request_body.read_object(request)
@@ -188,7 +185,6 @@ def report_result(result: TaskResult, actor: Actor, next_claim: NextClaim | None
     `next_claim`: claims a task in the same transaction. Returns True if the task has ended.
 
     Raises:
-        NotFound: when there is no such workflow or task.
         ReportTooLate: when the report is late and its worker supports cancellation.
     """
     try:

@@ -59,7 +59,6 @@ def resume_queue(queue: str, by: str, reason: str = "") -> None:
     """Resume a paused queue.
 
     Raises:
-        Invalid: when the name is invalid.
         Conflict: when the queue is not paused.
     """
     queue = _check_queue_name(queue)
@@ -121,7 +120,6 @@ def prioritize(attempt_id: str, priority: int, by: str, reason: str = "") -> Non
 
     Raises:
         Invalid: when the priority is out of range.
-        NotFound: when there is no such attempt.
         Conflict: when the attempt is not pending in a queue.
     """
     if not 0 <= priority <= HIGHEST:
@@ -133,7 +131,6 @@ def move_to_front(attempt_id: str, by: str, reason: str = "") -> None:
     """Move a pending attempt to the front of its queue, and skip its delay. It does not wait for the turn of its key.
 
     Raises:
-        NotFound: when there is no such attempt.
         Conflict: when the attempt is not pending in a queue.
     """
     attempt = _find_pending_attempt(attempt_id)
@@ -151,7 +148,6 @@ def skip_delay(attempt_id: str, by: str, reason: str = "") -> None:
     """Skip the delay of a pending attempt. Workers claim it in queue order.
 
     Raises:
-        NotFound: when there is no such attempt.
         Conflict: when the attempt is not pending in a queue, or has no delay left.
     """
     attempt, now = _find_pending_attempt(attempt_id), clock.now()
@@ -164,7 +160,6 @@ def take_from_worker(attempt_id: str, by: str, reason: str = "") -> None:
     """Take an attempt from its worker and return it to its queue, as if the worker had released it.
 
     Raises:
-        NotFound: when there is no such attempt.
         Conflict: when no worker holds the attempt.
     """
     attempt = _find_attempt(attempt_id)
@@ -181,7 +176,6 @@ def move_to_domain(attempt_id: str, domain: str, by: str, reason: str = "") -> N
     """Move a pending attempt to the queue of another domain, or of none. Its retries use the original domain.
 
     Raises:
-        NotFound: when there is no such attempt.
         Conflict: when the attempt is not pending in a queue.
     """
     attempt, domain = _find_pending_attempt(attempt_id), strip_nul(domain.strip())[:128]
@@ -194,7 +188,6 @@ def delay_until(attempt_id: str, until_at: int, by: str, reason: str = "") -> No
 
     Raises:
         Invalid: when `until_at` is in the past.
-        NotFound: when there is no such attempt.
         Conflict: when the attempt is not pending in a queue.
     """
     if until_at <= clock.now():
@@ -206,7 +199,6 @@ def cancel_attempt(attempt_id: str, by: str, reason: str = "") -> None:
     """Cancel a pending attempt. It is not retried, and its run continues as after any canceled task.
 
     Raises:
-        NotFound: when there is no such attempt.
         Conflict: when the attempt is not pending in a queue.
     """
     attempt, report = (

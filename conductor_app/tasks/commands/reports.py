@@ -52,7 +52,6 @@ def report_task(run_id: str, attempt_id: str, report: Report, by: str, options: 
     """Apply a worker's report to its attempt. Returns False if the attempt was resolved before; nothing changes then.
 
     Raises:
-        NotFound: when there is no such run or attempt.
         Invalid: when the uploaded output is missing, invalid or too large.
         Forbidden: when the guard refuses the reporter.
     """
@@ -174,7 +173,6 @@ def renew_lease(run_id: str, attempt_id: str, by: str, guard: Guard | None = Non
     """Extend the lease of an attempt, if it is open. Returns False if it has ended, or another worker has it.
 
     Raises:
-        NotFound: when there is no such run or attempt.
         Forbidden: when the guard refuses the caller.
     """
     try:

@@ -50,9 +50,6 @@ def begin_run_wait(
 
     It ends when the run ends, blocks on an open WAIT or YIELD task, or ends a task of these references. The tasks of
     descendants count too. Returns earlier with `timed_out` if too many requests are waiting.
-
-    Raises:
-        NotFound: when there is no such run.
     """
     begins_at = monotonic()
     if found := check_wait_outcome(run_id, until_refs):
@@ -151,9 +148,6 @@ def signal_run(run_id: str, report: Report, by: str) -> str | None:
     """Report on the first open WAIT task of a run or of its live descendants. Returns its attempt id, or None.
 
     Descendants that the current actor may not control are skipped.
-
-    Raises:
-        NotFound: when there is no such run.
     """
     tree.status_of(run_id)
     for _ in range(MAX_TRIES):
