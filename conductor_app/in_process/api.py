@@ -74,9 +74,9 @@ def start_workflow(
         _text(idempotency_key or "", "idempotency_key", 255) or None,
         _STRATEGIES[if_exists],
         labels=tuple(labels),
-        starts_at=_milliseconds(starts_at),
+        starts_at=milliseconds(starts_at),
     )
-    with _as_project():
+    with as_project():
         return start_run(request, _name_of(by))
 
 
@@ -105,7 +105,7 @@ def signal(
     from ..tasks.commands.waits import signal_run
 
     report, author = Report("FAILED" if fails else "COMPLETED", as_json(output, "output"), reason), _name_of(by)
-    with _as_project():
+    with as_project():
         found = report_by_ref(run_id, step, report, author) if step else signal_run(run_id, report, author)
     if found is None:
         what = f"The task {step}" if step else "No task"
@@ -121,7 +121,7 @@ def pause(run_id: str, *, reason: str = "", by: "str | AbstractBaseUser" = AUTHO
     """
     from ..runs.commands.control import pause_run
 
-    with _as_project():
+    with as_project():
         pause_run(run_id, _name_of(by), reason)
 
 
@@ -134,7 +134,7 @@ def resume(run_id: str, *, reason: str = "", by: "str | AbstractBaseUser" = AUTH
     """
     from ..runs.commands.control import resume_run
 
-    with _as_project():
+    with as_project():
         resume_run(run_id, _name_of(by), reason)
 
 
@@ -147,7 +147,7 @@ def terminate(run_id: str, *, reason: str = "", by: "str | AbstractBaseUser" = A
     """
     from ..runs.commands.control import terminate_run
 
-    with _as_project():
+    with as_project():
         terminate_run(run_id, _name_of(by), reason)
 
 
@@ -162,7 +162,7 @@ def retry(
     """
     from ..runs.commands import repair
 
-    with _as_project():
+    with as_project():
         repair.retry(run_id, _name_of(by), reason, resume_children)
 
 
@@ -189,7 +189,7 @@ def rerun(
 
     if task_input is not None and not step:
         raise Invalid("`task_input` requires `step`.")
-    with _as_project():
+    with as_project():
         repair.rerun(
             run_id,
             _name_of(by),
@@ -228,7 +228,7 @@ def wait_for(run_id: str, timeout: float = 60.0, *, with_tasks: bool = False) ->
 
 
 @contextmanager
-def _as_project() -> Iterator[None]:
+def as_project() -> Iterator[None]:
     """Act without the limits of a caller of the REST API: the code of the project is trusted."""
     from ..access.authentication import acting_as
 
@@ -270,7 +270,7 @@ def _text(value: str, name: str, most: int) -> str:
     return value
 
 
-def _milliseconds(moment: datetime | None) -> int:
+def milliseconds(moment: datetime | None) -> int:
     """Return a time in epoch milliseconds, 0 for None. A naive time is in the current time zone of Django."""
     from django.utils import timezone
 

@@ -47,8 +47,8 @@ def _record(row: Run, labels: tuple[str, ...], tasks: Iterable[WorkflowTask]) ->
         row.version,
         row.status,
         row.reason,
-        _payload(row.input, row.input_path),
-        _payload(row.output, row.output_path),
+        load_stored(row.input, row.input_path),
+        load_stored(row.output, row.output_path),
         row.variables or {},
         row.correlation_id,
         row.priority,
@@ -69,12 +69,12 @@ def _task_record(attempt: Attempt) -> WorkflowTask:
         conductor_status(attempt.status, task.status),
         attempt.pk,
         attempt.reason,
-        _payload(attempt.input, attempt.input_path),
-        _payload(attempt.output, attempt.output_path),
+        load_stored(attempt.input, attempt.input_path),
+        load_stored(attempt.output, attempt.output_path),
     )
 
 
-def _payload(stored: Any, path: str) -> dict[str, Any]:
+def load_stored(stored: Any, path: str) -> dict[str, Any]:
     """Return a payload of a row, or the one that the storage of large payloads has for it."""
     return (load_payload(path) if path else stored) or {}
 

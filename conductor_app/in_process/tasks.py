@@ -7,10 +7,14 @@ import inspect
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..utils import process_state
 from ..utils.process_state import Wiring
+
+if TYPE_CHECKING:
+    from ..core.decide import Report
+    from ..tasks.store import ClaimedAttempt
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 DEFAULT_RETRIES = 3
@@ -67,7 +71,10 @@ class TaskContext:
 
 @dataclass(frozen=True)
 class WorkerTask:
-    """A function that executes the tasks of one name. Durations are in seconds; 0 is off."""
+    """A function that executes the tasks of one name. Durations are in seconds; 0 is off.
+
+    `on_end`: called with the report of an attempt after it is stored.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -78,6 +85,11 @@ class WorkerTask:
     lease_seconds: int = DEFAULT_LEASE_SECONDS
     timeout_seconds: int = 0
     parameters: Mapping[str, inspect.Parameter] = field(default_factory=dict)
+    on_end: "Callable[[Report], None] | None" = None
+
+    def for_attempt(self, attempt: "ClaimedAttempt") -> "WorkerTask":
+        """Return what executes a claimed attempt of the queue."""
+        return self
 
     @property
     def queue(self) -> str:
@@ -164,16 +176,13 @@ def worker_task(
     """
     if not name or ":" in name or "\0" in name or len(name) > 255:
         raise ValueError(f"The name of a task must have 1 to 255 characters and no colon (got {name!r}).")
-    for what, value, least in (
-        ("retries", retries, 0),
-        ("retry_seconds", retry_seconds, 0),
-        ("lease_seconds", lease_seconds, 1),
-        ("timeout_seconds", timeout_seconds, 0),
-    ):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"`{what}` of the task {name} must be a whole number of at least {least} (got {value!r}).")
-    if timeout_seconds and lease_seconds > timeout_seconds:
-        raise ValueError(f"`lease_seconds` of the task {name} must not exceed `timeout_seconds`.")
+    require_durations(
+        name,
+        retries=retries,
+        retry_seconds=retry_seconds,
+        lease_seconds=lease_seconds,
+        timeout_seconds=timeout_seconds,
+    )
 
     def register(function: FunctionT) -> FunctionT:
         parameters = inspect.signature(function).parameters
@@ -191,6 +200,20 @@ def worker_task(
         return function
 
     return register
+
+
+def require_durations(name: str, **values: int) -> None:
+    """Check the numbers of retries and the durations of a task.
+
+    Raises:
+        ValueError: when one is not a whole number, is negative, or contradicts another one.
+    """
+    for what, value in values.items():
+        least = 1 if what == "lease_seconds" else 0
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"`{what}` of the task {name} must be a whole number of at least {least} (got {value!r}).")
+    if values["timeout_seconds"] and values["lease_seconds"] > values["timeout_seconds"]:
+        raise ValueError(f"`lease_seconds` of the task {name} must not exceed `timeout_seconds`.")
 
 
 def find_tasks() -> dict[str, WorkerTask]:

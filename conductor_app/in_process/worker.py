@@ -226,7 +226,7 @@ class WorkerProcess:
 
     def execute(self, attempt: ClaimedAttempt) -> None:
         """Execute a claimed task, and report its result."""
-        task = self._tasks[attempt.queue]
+        task = self._tasks[attempt.queue].for_attempt(attempt)
         with (
             log_context(task.name, run_id=attempt.run_id, task_id=attempt.task_id, attempt_id=attempt.id),
             CANCELLATIONS.value.watching(attempt) as cancellation,
@@ -236,7 +236,7 @@ class WorkerProcess:
             try:
                 result = self._perform(task, attempt, cancellation)
                 if result is not None and not cancellation.is_canceled:
-                    self._report(attempt, result)
+                    self._report(task, attempt, result)
             finally:
                 self._running.pop(attempt.id, None)
         if settings.DEBUG:
@@ -259,7 +259,8 @@ class WorkerProcess:
                     return self._perform_atomically(task, attempt, context)
                 return Result(_report_value(_call(task, context, cancellation)))
         except TaskFailed as failed:
-            return Result(Report("FAILED" if failed.retries else "FAILED_FOR_GOOD", failed.output, failed.reason))
+            logs = [] if failed.__cause__ is None else [_traceback_line(failed.__cause__)]
+            return Result(Report("FAILED" if failed.retries else "FAILED_FOR_GOOD", failed.output, failed.reason), logs)
         except TaskPostponed as postponed:
             seconds = max(postponed.seconds, 0)
             return Result(
@@ -270,8 +271,8 @@ class WorkerProcess:
             if cancellation.is_canceled:
                 return None
             log.warning("task_failed", exc_info=True)
-            lines = "".join(traceback.format_exception(error))
-            return Result(Report("FAILED", {}, f"{type(error).__name__}: {error}"[:MAX_REASON]), [(lines, clock.now())])
+            reason = f"{type(error).__name__}: {error}"[:MAX_REASON]
+            return Result(Report("FAILED", {}, reason), [_traceback_line(error)])
 
     def _perform_atomically(self, task: WorkerTask, attempt: ClaimedAttempt, context: TaskContext) -> Result | None:
         """Call the function and store its report in one transaction.
@@ -292,14 +293,16 @@ class WorkerProcess:
             is_open = Attempt.objects.filter(pk=attempt.id).exclude(status__in=ATTEMPT.final).exists()
             # Its output is too large, or violates a schema: the report fails the task.
             return Result(report) if is_open and report is not None else None
+        _announce_end(task, report)
         return None
 
-    def _report(self, attempt: ClaimedAttempt, result: Result) -> None:
+    def _report(self, task: WorkerTask, attempt: ClaimedAttempt, result: Result) -> None:
         """Store a result. While the database does not respond, it is tried again until the process stops."""
         seconds = RETRY_SECONDS
         while True:
             try:
-                self._store(attempt, result)
+                if self._store(attempt, result):
+                    _announce_end(task, result.report)
                 return
             except RequestRefused as refused:
                 log.warning("result_refused", extra={"attempt_id": attempt.id, "why": refused.message})
@@ -343,6 +346,21 @@ def _no_lease() -> Iterator[None]:
 def _blocks_writers(task: WorkerTask) -> bool:
     """Return True if no other transaction can write, nor end the lease, while the function is executed."""
     return task.atomic and connections[DEFAULT_DB_ALIAS].vendor == "sqlite"
+
+
+def _announce_end(task: WorkerTask, report: Report) -> None:
+    """Call the function for the end of an attempt, whose errors change nothing."""
+    if task.on_end is not None:
+        try:
+            task.on_end(report)
+        except Exception:
+            log.exception("end_not_announced")
+            discard_broken_connection()
+
+
+def _traceback_line(error: BaseException) -> tuple[str, int]:
+    """Return the traceback of an exception as a line for the log of its task."""
+    return "".join(traceback.format_exception(error)), clock.now()
 
 
 def _call(task: WorkerTask, context: TaskContext, cancellation: Cancellation) -> Any:

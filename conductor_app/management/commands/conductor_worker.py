@@ -5,8 +5,9 @@ import os
 import signal
 import subprocess
 from argparse import ArgumentParser, BooleanOptionalAction
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from importlib.util import find_spec
 from threading import Event, current_thread, main_thread
 from time import monotonic
 from typing import Any
@@ -35,7 +36,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--queue", action="append", dest="queues", metavar="NAME",
-            help="Serve this queue: the name of a task, or domain:name. Can be repeated. By default all functions.",
+            help="Serve this queue: the name of a task, domain:name, or django_tasks.name for a queue of Django's "
+            "tasks framework. Can be repeated. By default all.",
         )  # fmt: skip
         parser.add_argument("--threads", type=int, default=8, help="Tasks at the same time per process (default: 8).")
         parser.add_argument("--processes", type=int, default=1, help="Processes (default: 1).")
@@ -65,7 +67,7 @@ class Command(BaseCommand):
 
     def _serve(self, *, queues: list[str] | None, threads: int, grace: float, background: bool, **_: object) -> None:
         tasks = select_tasks(queues)
-        save_missing_definitions(tasks)
+        save_missing_definitions({queue: task for queue, task in tasks.items() if queue in find_tasks()})
         process, stopping = WorkerProcess(tasks, threads), Event()
         if current_thread() is main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -132,13 +134,25 @@ def select_tasks(queues: list[str] | None) -> Mapping[str, WorkerTask]:
         CommandError: when there is no function for a queue, or none at all.
     """
     autodiscover_modules("tasks")
-    tasks = find_tasks()
+    tasks = find_tasks() | find_task_queues(queues or ())
     if unknown := [queue for queue in queues or () if queue not in tasks]:
         known = f" The functions serve: {', '.join(sorted(tasks))}." if tasks else ""
         raise CommandError(f"No function with the decorator worker_task serves {', '.join(unknown)}.{known}")
     if not tasks:
-        raise CommandError("No function has the decorator worker_task. Apps have them in their module `tasks`.")
+        raise CommandError(
+            "No function has the decorator worker_task, and TASKS has no ConductorBackend. Apps have their functions "
+            "in their module `tasks`."
+        )
     return {queue: tasks[queue] for queue in queues or sorted(tasks)}
+
+
+def find_task_queues(named: Collection[str]) -> dict[str, WorkerTask]:
+    """Return the queues of Django's tasks framework that this project has, and those of these names."""
+    if not getattr(settings, "TASKS", None) or not (find_spec("django.tasks") or find_spec("django_tasks")):
+        return {}
+    from conductor_app.in_process.task_runs import find_queues
+
+    return find_queues(named)
 
 
 def save_missing_definitions(tasks: Mapping[str, WorkerTask]) -> None:
