@@ -4,7 +4,7 @@ It serves `django.tasks` of Django 6 and the package django-tasks on older versi
 the modules of a project are imported, so this module imports the engine only when a task is enqueued or read.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from inspect import iscoroutinefunction
@@ -26,10 +26,9 @@ if TYPE_CHECKING or django.VERSION >= (6, 0):
     from django.tasks.signals import task_enqueued, task_finished, task_started
     from django.utils.json import normalize_json
 else:
-    from django_tasks import task_backends
+    from django_tasks import exceptions, task_backends
     from django_tasks.backends.base import BaseTaskBackend
     from django_tasks.base import DEFAULT_TASK_QUEUE_NAME, Task, TaskContext, TaskError, TaskResult, TaskResultStatus
-    from django_tasks import exceptions
     from django_tasks.exceptions import TaskResultDoesNotExist
     from django_tasks.signals import task_enqueued, task_finished, task_started
     from django_tasks.utils import normalize_json
@@ -150,20 +149,21 @@ class ConductorBackend(BaseTaskBackend):  # type: ignore[misc]
             raise TaskResultDoesNotExist(result_id)
         return found
 
-    def check(self, **kwargs: Any) -> Iterator[checks.CheckMessage]:
+    def check(self, **kwargs: Any) -> list[checks.CheckMessage]:
         """Report settings of the backend that are invalid."""
         from django.apps import apps
 
-        place = f"TASKS[{self.alias!r}]"
+        found: list[tuple[str, str | None]] = []
         if not apps.is_installed("conductor_app"):
-            yield checks.Error(f"{place} requires 'conductor_app' in INSTALLED_APPS.", id="conductor.E006")
+            found.append(("requires 'conductor_app' in INSTALLED_APPS.", None))
         if unknown := sorted(set(self.options) - set(OPTION_NAMES)):
             hint = f"The options are: {', '.join(OPTION_NAMES)}."
-            yield checks.Error(f"{place} has unknown OPTIONS: {', '.join(unknown)}.", hint, id="conductor.E006")
+            found.append((f"has unknown OPTIONS: {', '.join(unknown)}.", hint))
         try:
             read_options(self.options, self.alias)
         except ValueError as error:
-            yield checks.Error(f"{place}: {error}", id="conductor.E006")
+            found.append((f"has an invalid option: {error}", None))
+        return [checks.Error(f"TASKS[{self.alias!r}] {text}", hint, id="conductor.E006") for text, hint in found]
 
 
 def read_options(values: Mapping[str, Any], name: str) -> TaskOptions:

@@ -59,7 +59,7 @@ def test_tasks_of_several_queues_are_executed_until_the_process_is_stopped(shop,
 
     assert ends(shop, ids) == ["COMPLETED"] * 2
     assert stop(process) == 0
-    assert "Serving charge, notify, ship with 2 threads. Stop with Ctrl-C." in workers.said()
+    assert "Serving charge, django_tasks.default, notify, ship with 2 threads. Stop with Ctrl-C." in workers.said()
     assert workers.said().rstrip().endswith("Stopped.")
     output = shop.execute(BEGIN + f"\nresult = get_run({ids[0]!r}, with_tasks=True).task('ship').output")
     assert output["result"] == shop.execute(BEGIN + "\nresult = Order.objects.earliest('pk').pk")
@@ -76,6 +76,19 @@ def test_an_atomic_function_has_its_effect_once_wherever_processes_are_killed(sh
     assert ends(shop, ids) == ["COMPLETED"] * len(ids), workers.said()
     effects = shop.execute(BEGIN + "\nresult = [order.effect_set.count() for order in Order.objects.all()]")
     assert effects == [1] * len(ids)
+
+
+def test_an_enqueued_task_survives_the_end_of_its_process(shop, workers):
+    enqueue = BEGIN + "\nfrom orders.tasks import record\nresult = record.enqueue(Order.objects.create().pk).id"
+    id = shop.execute(enqueue)
+    assert workers.begin("--threads", "1", SHOP_DIES_AT="written").wait(240) == -signal.SIGKILL
+    workers.begin("--queue", "django_tasks.default")
+
+    assert ends(shop, [id]) == ["COMPLETED"], workers.said()
+    read = f"result = record.get_result({id!r}); found = [result.status, len(result.errors) > 0, result.return_value]"
+    status, was_lost, value = shop.execute(f"from orders.tasks import record\n{read}\nresult = found")
+    assert (status, was_lost, value) == ("SUCCESSFUL", True, shop.execute(BEGIN + "\nresult = Order.objects.get().pk"))
+    assert shop.execute(BEGIN + "\nresult = Effect.objects.count()") == 1
 
 
 def test_another_function_has_its_effect_again_if_its_process_is_killed_before_the_report(shop, workers):
@@ -103,8 +116,8 @@ def test_a_queue_without_function_is_an_error(shop):
 
     assert said.returncode == 1
     assert (
-        "No function with the decorator worker_task serves paint. The functions serve: charge, notify, ship."
-        in said.stdout
+        "No function with the decorator worker_task serves paint. The functions serve: charge, "
+        "django_tasks.default, notify, ship." in said.stdout
     )
 
 

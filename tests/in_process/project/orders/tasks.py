@@ -3,13 +3,17 @@
 import asyncio
 import os
 import signal
+from importlib import import_module
 
+import django
 from django.db import transaction
 
 from conductor_app import TaskContext, worker_task
 from conductor_app.utils import fault_points
 
 from .models import Effect
+
+framework = import_module("django.tasks" if django.VERSION >= (6, 0) else "django_tasks")
 
 
 def reach(point):
@@ -43,4 +47,12 @@ def notify(order_id: int) -> None:
 async def ship(order_id: int) -> int:
     """Ship an order."""
     await asyncio.sleep(0)
+    return order_id
+
+
+@framework.task(atomic=True, restarts=20, retry_seconds=0, lease_seconds=1)
+def record(order_id: int) -> int:
+    """Record something about an order, exactly once."""
+    Effect.objects.create(order_id=order_id, task="record")
+    reach("written")
     return order_id

@@ -56,4 +56,5 @@ TIME_ZONE = "Europe/Zurich"
 USE_I18N = USE_TZ = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 STATIC_URL = "static/"
+TASKS = {"default": {"BACKEND": "conductor_app.in_process.tasks_backend.ConductorBackend"}}
 CONDUCTOR = json.loads(os.environ.get("SHOP_CONDUCTOR", "{}"))
