@@ -1,7 +1,7 @@
 """The runs of tasks of Django's tasks framework: start them, execute them and read their results."""
 
 import traceback
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,12 +20,8 @@ from ..runs.queries.retention import time_of_id
 from ..tasks.store import ClaimedAttempt
 from ..utils import clock
 from .api import AUTHOR, as_json, as_project, milliseconds
-from .reading import load_stored
-from .tasks import TaskContext, TaskFailed, TaskPostponed, WorkerTask
-from .tasks_backend import (
+from .framework import (
     QUEUE_PREFIX,
-    STEP,
-    ConductorBackend,
     Task,
     TaskError,
     TaskOptions,
@@ -33,12 +29,15 @@ from .tasks_backend import (
     TaskResultStatus,
     new_result,
     normalize_json,
-    served_queues,
+    options_of,
     task_finished,
     task_started,
 )
-from .tasks_backend import TaskContext as FrameworkContext
+from .framework import TaskContext as FrameworkContext
+from .reading import load_stored
+from .tasks import TaskContext, TaskFailed, TaskPostponed, WorkerTask
 
+STEP = "task"
 INPUTS = ("function", "args", "kwargs", "backend", "queue_name", "run_after")
 """The input of the run, and of its step."""
 EXCEPTION = "exception"
@@ -80,7 +79,6 @@ def definition_of(path: str, queue_name: str, options: TaskOptions) -> dict[str,
             {
                 "name": name,
                 "taskReferenceName": STEP,
-                "type": "SIMPLE",
                 "inputParameters": {key: f"${{workflow.input.{key}}}" for key in INPUTS},
                 "taskDefinition": {
                     "name": name,
@@ -174,9 +172,9 @@ def find_task(call: dict[str, Any], priority: int) -> Task:
     return replace(found, run_after=run_after, **changes)
 
 
-def find_queues(named: Collection[str]) -> dict[str, WorkerTask]:
-    """Return what executes the tasks of the project's queues. `named`: as in `served_queues`."""
-    return {name: TaskQueue(name, _nothing) for name in served_queues(named)}
+def find_queues(names: Iterable[str]) -> dict[str, WorkerTask]:
+    """Return what executes the tasks of these queues."""
+    return {name: TaskQueue(name, _nothing) for name in names}
 
 
 def _nothing() -> None:
@@ -192,23 +190,16 @@ class TaskQueue(WorkerTask):
         call, is_atomic, is_async = attempt.input, False, False
         with suppress(Exception):
             task = find_task(call, attempt.run.priority)
-            is_atomic, is_async = _options(task).atomic, iscoroutinefunction(task.func)
-        execution = Execution(attempt, call)
-        function = execution.acall if is_async else execution.call
+            is_atomic, is_async = options_of(task).atomic, iscoroutinefunction(task.func)
+        started = TaskCall(attempt, call)
+        function = started.acall if is_async else started.call
         return WorkerTask(
-            self.name, function, is_atomic, parameters=signature(function).parameters, on_end=execution.finish
+            self.name, function, is_atomic, parameters=signature(function).parameters, on_end=started.finish
         )
 
 
-def _options(task: Task) -> TaskOptions:
-    backend = task.get_backend()
-    if not isinstance(backend, ConductorBackend):
-        raise SuspiciousOperation(f"The backend {task.backend!r} is not one of the engine.")
-    return backend.options_of(task)
-
-
 @dataclass
-class Execution:
+class TaskCall:
     """One attempt at a task, from its claim until its report."""
 
     attempt: ClaimedAttempt
@@ -263,7 +254,7 @@ class Execution:
                 raise
             self.error = error
             # An older version of the project may lack the function.
-            retries = self.result is None or context.attempt <= _options(self.result.task).retries
+            retries = self.result is None or context.attempt <= options_of(self.result.task).retries
             if isinstance(error, TaskFailed):
                 retries = retries and error.retries
             reason = f"{type(error).__name__}: {error}"[:MAX_REASON]

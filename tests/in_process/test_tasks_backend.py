@@ -12,8 +12,7 @@ from django.db import transaction
 
 import conductor_app
 from conductor_app.in_process import tasks as declared
-from conductor_app.in_process.tasks_backend import (
-    ConductorBackend,
+from conductor_app.in_process.framework import (
     InvalidTask,
     TaskResultDoesNotExist,
     TaskResultStatus,
@@ -22,6 +21,7 @@ from conductor_app.in_process.tasks_backend import (
     task_finished,
     task_started,
 )
+from conductor_app.in_process.tasks_backend import ConductorBackend
 from conductor_app.in_process.worker import WorkerProcess
 from conductor_app.management.commands.conductor_worker import select_tasks
 from conductor_app.processes.sweeps import sweep_once

@@ -151,8 +151,9 @@ def find_task_queues(named: Collection[str]) -> dict[str, WorkerTask]:
     if not getattr(settings, "TASKS", None) or not (find_spec("django.tasks") or find_spec("django_tasks")):
         return {}
     from conductor_app.in_process.task_runs import find_queues
+    from conductor_app.in_process.tasks_backend import served_queues
 
-    return find_queues(named)
+    return find_queues(served_queues(named))
 
 
 def save_missing_definitions(tasks: Mapping[str, WorkerTask]) -> None:
