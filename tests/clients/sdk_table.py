@@ -24,8 +24,7 @@ GO = """## Go
 
 `make test-go` runs a client and workers written with {package} {version}, and the SDK's own integration tests. Of the \
 {total} tests of its main branch, {passed} pass; version {version} has {in_version} of them. The test fails if another \
-one passes or fails. `tests/clients/test_sdk_wire_formats.py` sends the requests of the SDK byte for byte, and reads \
-the replies as it reads them.
+one passes or fails.
 
 | test that does not pass | reason |
 |---|---|
@@ -78,8 +77,8 @@ def render_page() -> str:
     files = [read_results(sdk) for sdk in known_sdks()]
     parts = [
         "# SDK methods that work",
-        "What each method of the official Conductor SDKs does against this server. The tests that call the methods "
-        "check this page: a new method, or another result, fails them until the page says so.",
+        "Every method of the official Conductor SDKs works against this server, except those that this page lists. The "
+        "tests that call the methods check the page: a new method, or another result, fails them until the page says so.",
         _render_totals(files),
         *(_render_sdk(facts) for facts in files),
         _render_go(read_go_tests()),
@@ -107,28 +106,24 @@ def _render_totals(files: list[dict[str, Any]]) -> str:
 
 
 def _render_sdk(facts: dict[str, Any]) -> str:
-    parts = [f"## {facts['sdk']}"]
+    rows = []
     for client, group in groupby(facts["methods"].items(), key=lambda item: item[0].partition(".")[0]):
-        entries = {name.partition(".")[2]: entry for name, entry in group}
-        parts.append(f"### {facts['sdk']}: {client}")
-        parts.append(_render_client(entries))
-    if "builders" in facts:
-        parts.append(f"### {facts['sdk']}: builders of steps")
-        parts.append("The tests register what each builder writes, and run it to its end.")
-        parts.append(_render_client(facts["builders"]))
-    return "\n\n".join(parts)
+        rows += _rows_of_client(client, {name.partition(".")[2]: entry for name, entry in group})
+    rows += _rows_of_client("builders of steps", facts.get("builders", {}))
+    return "\n".join([f"## {facts['sdk']}\n", "| class | methods | what they do here |", "|---|---|---|", *rows])
 
 
-def _render_client(entries: dict[str, Entry]) -> str:
-    """Return one paragraph per result and note, with the methods that share them."""
+def _rows_of_client(client: str, entries: dict[str, Entry]) -> list[str]:
+    """Return one row per result and note, with the methods that share them. Those that work have none."""
     shared: dict[tuple[str, str], list[str]] = {}
     for name, entry in entries.items():
-        shared.setdefault((entry["result"], entry["note"]), []).append(f"`{name}`")
+        if entry["result"] != WORKS:
+            shared.setdefault((entry["result"], entry["note"]), []).append(f"`{name}`")
     ordered = sorted(shared.items(), key=lambda item: RESULTS.index(item[0][0]))
-    return "\n\n".join(
-        f"**{WORDS[result].capitalize()}**{f' ({note})' if note else ''}: {', '.join(names)}."
+    return [
+        f"| {client} | {'all' if len(names) == len(entries) else ', '.join(names)} | **{WORDS[result]}**: {note.removeprefix(AI)} |"
         for (result, note), names in ordered
-    )
+    ]
 
 
 if __name__ == "__main__":

@@ -105,13 +105,13 @@ def test_a_gate_is_part_of_the_claim_by_its_declaration(monkeypatch):
 
 def test_a_row_of_the_table_is_a_setting_and_has_a_row_in_the_documentation(monkeypatch, settings):
     row = table._setting("GREETING", environment.text, "hello")
-    monkeypatch.setitem(table.BY_SETTING, "greeting", row)
-    monkeypatch.setitem(table.DEFAULTS, "greeting", row.default)
-    settings.CONDUCTOR_GREETING = "welcome"
+    monkeypatch.setitem(table.BY_SETTING, "salutation", row)
+    monkeypatch.setitem(table.DEFAULTS, "salutation", row.default)
+    settings.CONDUCTOR_SALUTATION = "welcome"
 
-    assert conf.greeting == "welcome"
+    assert conf.salutation == "welcome"
     assert conf.setting_errors() == []
-    assert "| `CONDUCTOR_GREETING` | `GREETING` | `hello` | – |" in configuration.refresh_settings("")
+    assert "| `CONDUCTOR_SALUTATION` | `GREETING` | `hello` | – |" in configuration.refresh_settings("")
 
 
 def test_a_step_type_without_a_section_is_noticed(monkeypatch):

@@ -1,6 +1,7 @@
 """The subcommands of `conductor-app` with their options, from their parsers."""
 
 import argparse
+import re
 
 from django.core.management import load_command_class
 from django.core.management.base import BaseCommand
@@ -11,6 +12,7 @@ from .tables import code, escape, table
 
 CELERY = "`{program} --help` lists the options of Celery, which this subcommand accepts."
 GUNICORN = "`gunicorn --help` lists the options that this subcommand accepts."
+DEFAULT = re.compile(r" \(default: [^),]*\)")
 OTHERS = {"celery": CELERY, "gunicorn": GUNICORN}
 
 
@@ -31,25 +33,27 @@ def _section(name: str, arguments: tuple[str, ...], summary: str, level: str = "
     command = load_command(arguments[1])
     text = f"{level} {name}\n\n{_sentence(summary)}"
     if arguments[1] != name:
-        text += f" In a checkout: `manage.py {arguments[1]}`."
-    return f"{text}\n\n{_options(command)}"
+        text += f" (`manage.py {arguments[1]}`)"
+    return f"{text}\n\n{_options(command, arguments[1])}"
 
 
 def load_command(name: str) -> BaseCommand:
     return load_command_class("conductor_app", name)
 
 
-def _options(command: BaseCommand) -> str:
-    shared = {action.dest for action in BaseCommand().create_parser("", "")._actions}
+def _options(command: BaseCommand, name: str) -> str:
+    """Return a table of the options, without those that Django's commands have."""
+    present = load_command_class("django.core", name) if name == "migrate" else BaseCommand()
+    shared = {action.dest for action in present.create_parser("", "")._actions}
     parser = command.create_parser("conductor-app", "command")
     rows = [_row(action) for action in parser._actions if action.dest not in shared]
-    return table(("option", "meaning", "default"), rows) if rows else "It has no options of its own.\n"
+    return table(("option", "meaning", "default"), rows) if rows else ""
 
 
 def _row(action: argparse.Action) -> tuple[str, str, str]:
     value = "" if action.nargs == 0 else f" {action.metavar or action.dest.upper()}"
     names = ", ".join(code(name + value) for name in action.option_strings) or code(action.metavar or action.dest)
-    help_text = (action.help or "").replace("(default: %(default)s)", "").replace("%(default)s", str(action.default))
+    help_text = DEFAULT.sub("", action.help or "").replace("%(default)s", str(action.default))
     has_default = action.default not in (None, False, True, [], argparse.SUPPRESS, "") and action.option_strings
     return names, escape(help_text.replace("%%", "%").strip()), code(action.default) if has_default else ""
 

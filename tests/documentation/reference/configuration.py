@@ -88,11 +88,13 @@ def documented_variables() -> dict[str, tuple[str, str]]:
 
 
 def refresh_settings(present: str) -> str:
-    """Return a table of all settings. The meanings of those with a variable are with the variable."""
+    """Return a table of the settings whose name does not follow from that of a variable."""
     meanings = {row[0].strip("`"): row[-1] for row in read_rows(present)}
     rows = []
     for setting, row in settings_table.BY_SETTING.items():
         name, variable = settings_table.django_name(setting), code(row.variable) if row.variable else ""
+        if row.variable and name in (row.variable, f"CONDUCTOR_{row.variable}"):
+            continue
         meaning = "" if variable else meanings.get(name, "")
         rows.append((code(name), variable, _format(settings_table.DEFAULTS[setting]), meaning))
     return table(("setting", "variable", "default", "meaning, where there is no variable"), rows)
