@@ -78,7 +78,7 @@ def render_page() -> str:
     parts = [
         "# SDK methods that work",
         "Every method of the official Conductor SDKs works against this server, except those that this page lists. The "
-        "tests that call the methods check the page: a new method, or another result, fails them until the page says so.",
+        "tests that call the methods check the page: a new method, or another result, fails them.",
         _render_totals(files),
         *(_render_sdk(facts) for facts in files),
         _render_go(read_go_tests()),
@@ -121,7 +121,8 @@ def _rows_of_client(client: str, entries: dict[str, Entry]) -> list[str]:
             shared.setdefault((entry["result"], entry["note"]), []).append(f"`{name}`")
     ordered = sorted(shared.items(), key=lambda item: RESULTS.index(item[0][0]))
     return [
-        f"| {client} | {'all' if len(names) == len(entries) else ', '.join(names)} | **{WORDS[result]}**: {note.removeprefix(AI)} |"
+        f"| {client} | {'all' if len(names) == len(entries) else ', '.join(names)} "
+        f"| **{WORDS[result]}**: {note.removeprefix(AI)} |"
         for (result, note), names in ordered
     ]
 
