@@ -74,20 +74,20 @@ deploy-tools: .venv/for-deploy
 
 # Sends hostile requests to every address of a server: `make hostile REQUESTS=100000 SEED=7 DB=postgresql`.
 hostile: .venv/for-test
-	@exec $(BIN) -m tests.hostile
+	@exec $(BIN) -m qa.hostile
 
 # Injects faults into a server under load, and verifies the history. `MINUTES` (10), `SEED`, `PROFILE` (cluster, embedded
 # or both), `RATE` (workflows per second) and `KINDS` (a regular expression) may be set.
 faults: .venv/for-test
-	@exec $(BIN) -m tests.faults
+	@exec $(BIN) -m qa.faults
 
 # `make bench PEERS=1` compares with other engines (qa/measurements.md), `make bench WEB_WORKERS=2,4,8` numbers
-# of web processes. tests/bench/__main__.py has further variables.
+# of web processes. qa/bench/__main__.py has further variables.
 bench: .venv/for-test
-	@exec $(BIN) -m tests.bench
+	@exec $(BIN) -m qa.bench
 
 screenshots: .venv/for-test
-	@exec $(BIN) -m tests.browser.screenshots
+	@exec $(BIN) -m qa.screenshots
 
 # Builds the documentation into var/site, and fails on a dead link or anchor.
 docs: .venv/for-docs
@@ -109,23 +109,23 @@ lint: .venv/for-test
 	$(BIN) -m ruff format --check .
 	$(BIN) -m djlint --check --quiet templates
 	$(BIN) -m djlint --lint --quiet templates
-	$(BIN) -m mypy conductor_app examples/demo qa
+	$(BIN) -m mypy conductor_app examples/demo qa/release.py
 	$(BIN) manage.py check
 	$(BIN) manage.py makemigrations --check --dry-run
 	LOG_LEVEL=WARNING $(BIN) manage.py lintmigrations --settings=conductor_app.settings.linting --quiet ok ignore
 
 # Keeps the pins. To upgrade: `make lock UPGRADE=all`, or `make lock UPGRADE=django,celery`.
 lock: .venv/for-supply-chain
-	@$(SUPPLY_CHAIN) -m tests.supply_chain.lock $(if $(UPGRADE),--upgrade $(UPGRADE))
+	@$(SUPPLY_CHAIN) -m qa.supply_chain.lock $(if $(UPGRADE),--upgrade $(UPGRADE))
 
 licenses: .venv/for-test
-	@$(BIN) -m tests.supply_chain.licenses
+	@$(BIN) -m qa.supply_chain.licenses
 
 sbom: .venv/for-supply-chain
-	@$(SUPPLY_CHAIN) -m tests.supply_chain.sbom
+	@$(SUPPLY_CHAIN) -m qa.supply_chain.sbom
 
 audit: .venv/for-supply-chain
-	@$(SUPPLY_CHAIN) -m tests.supply_chain.audit
+	@$(SUPPLY_CHAIN) -m qa.supply_chain.audit
 
 # Checks the tag vX.Y.Z that is checked out, and writes the artifacts of a release to var/release: CONTRIBUTING.md.
 release: .venv/for-test .venv/for-supply-chain

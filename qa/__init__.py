@@ -1,1 +1,1 @@
-"""Programs for developers and maintainers that are no tests."""
+"""Programs for developers and maintainers, outside of the tests: `python -m qa.bench`."""

@@ -89,7 +89,7 @@ def check_chart(version: str) -> None:
 
 def check_licenses(_version: str) -> None:
     """Check that the list of licenses is that of the locked packages, and that all are accepted."""
-    run(sys.executable, "-m", "pytest", "--quiet", "tests/supply_chain/test_licenses.py")
+    run(sys.executable, "-m", "pytest", "--quiet", "tests/qa/test_licenses.py")
 
 
 def check_upgrade(_version: str) -> None:

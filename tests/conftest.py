@@ -61,11 +61,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 WAIT_FOR_OTHERS = (
-    *("management", "browser", "clients", "system_tasks", "ai", "cluster", "faults", "notifications", "packaging"),
+    *("management", "browser", "clients", "system_tasks", "ai", "cluster", "qa", "notifications", "packaging"),
     *("docs", "settings", "telemetry", "testing", "upgrade", "deploy"),
 )
 """Folders whose tests wait for processes of their own, and have the files that take longest."""
-WITH_CLUSTER = ("cluster", "faults")
+WITH_CLUSTER = ("cluster", "qa")
 """Folders whose tests start PostgreSQL themselves, once: beside the suite on PostgreSQL."""
 ROWLESS = ("architecture", "core", "docs", "scripts")
 """Folders in which no test touches rows, or whose commands mean the same on each database."""

@@ -1,6 +1,6 @@
 """Named points of the code at which a test of faults may end or stop the process.
 
-A server has no handler, so that reaching a point costs a comparison. Only the settings of `tests/faults` set one.
+A server has no handler, so that reaching a point costs a comparison. Only the settings of `qa/faults` set one.
 """
 
 from collections.abc import Callable

@@ -29,9 +29,9 @@ from conductor_app.human_tasks.pages.tasks import ACTIONS as HUMAN_TASK_ACTIONS
 from conductor_app.runs.models import Attempt
 from conductor_app.schedules.models import Schedule
 from conductor_app.schedules.pages.schedules import ACTIONS as SCHEDULE_ACTIONS
+from qa.hostile.endpoints import PAGES, PARAMETER, all_endpoints
 from tests.access.two_teams import ALPHA, BRAVO, create_teams
 from tests.access.users import logged_in_client
-from tests.hostile.endpoints import PAGES, PARAMETER, all_endpoints
 
 pytestmark = pytest.mark.django_db
 NAMED_BRAVO = Q(name__startswith=BRAVO)

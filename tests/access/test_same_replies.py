@@ -20,10 +20,10 @@ from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.failures.models import FailureGroup
 from conductor_app.runs.models import Attempt, Run
 from conductor_app.utils import process_state
+from qa.hostile.endpoints import CONDUCTOR, PAGES, PARAMETER, Endpoint, all_endpoints
 from tests.access.two_teams import ALPHA, BRAVO, create_teams
 from tests.access.users import logged_in_client
 from tests.database_baseline import restore_baseline
-from tests.hostile.endpoints import CONDUCTOR, PAGES, PARAMETER, Endpoint, all_endpoints
 
 pytestmark = pytest.mark.django_db
 NO_ID, NO_NUMBER, NO_NAME = "00000000-0000-4000-8000-000000000000", "987654321", f"{BRAVO}_nothing"

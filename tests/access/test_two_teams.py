@@ -25,10 +25,10 @@ from conductor_app.agents.tools import TOOLS
 from conductor_app.failures.models import FailureGroup
 from conductor_app.runs.models import Attempt
 from conductor_app.site.admin import site
+from qa.hostile.endpoints import CONDUCTOR, PAGES, PARAMETER, Endpoint, all_endpoints
+from qa.hostile.objects import Objects, read_objects
 from tests.access.two_teams import ALPHA, BRAVO, ROLES, TEAMS, Team, create_teams
 from tests.access.users import logged_in_client
-from tests.hostile.endpoints import CONDUCTOR, PAGES, PARAMETER, Endpoint, all_endpoints
-from tests.hostile.objects import Objects, read_objects
 
 pytestmark = pytest.mark.django_db
 LINK = re.compile(r'(?:href|src|action|data-[a-z-]+)="([/?][^"#]*)')

@@ -5,7 +5,7 @@ import pytest
 from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
 from conductor_app.failures.commands import group_failures
 from conductor_app.failures.models import FailureGroup
-from tests.browser.screens import LISTS, PAGES
+from qa.screenshots.screens import LISTS, PAGES
 from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, step
 
 MAX_BYTES = 200_000

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.bench.client import Client
-from tests.bench.servers import Server, postgresql_server
+from qa.bench.client import Client
+from qa.bench.servers import Server, postgresql_server
 
 pytestmark = pytest.mark.skipif(
     "cluster" not in os.environ.get("DJANGO_SETTINGS_MODULE", "") and "CI_CLUSTER" not in os.environ,

@@ -12,8 +12,8 @@ from conductor_app.tasks import gates
 from conductor_app.web.api.operations import PLAIN_TEXT, ApiOperation, PlainText
 from conductor_app.web.api.permissions import ALLOW_ALL
 from conductor_app.web.api.view import ConductorView
+from qa.supply_chain.lock_files import EXTRAS, GROUPS
 from tests.documentation.reference import configuration, step_types
-from tests.supply_chain.lock_files import EXTRAS, GROUPS
 
 ROOT = Path(__file__).parents[2]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()

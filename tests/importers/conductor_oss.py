@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.bench.conductor_oss import find_java, jar_path
-from tests.bench.servers import NotAvailable
-from tests.faults.backends import wait_until
-from tests.faults.processes import Member
+from qa.bench.conductor_oss import find_java, jar_path
+from qa.bench.servers import NotAvailable
+from qa.faults.backends import wait_until
+from qa.faults.processes import Member
 from tests.free_port import free_port
 
 from .source_objects import SECRETS, VARIABLES

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.bench.client import Client
+from qa.bench.client import Client
 from tests.forked_interpreter import run_forked
 from tests.management.server import Server, wait_until
 

@@ -8,7 +8,7 @@
     places       remembers where pages ended
     summaries    what a list shows of each hit
 
-`python -m tests.bench.search` measures the processor time of a page of 100 hits with its total. SQLite, 1,000,000 runs:
+`python -m qa.bench.search` measures the processor time of a page of 100 hits with its total. SQLite, 1,000,000 runs:
 5 to 55 ms for an indexed field, 55 to 75 ms for a full index scan (version, priority, createdBy), 30 to 135 ms for a
 bounded search of documents and patterns, up to 200 ms for free text. PostgreSQL, 200,000 runs with 600,000 tasks:
 5 to 35 ms, and 30 to 135 ms for bounded searches.

@@ -1,0 +1,6 @@
+"""The embedded profile with fault points and a clock that can be stepped."""
+
+from conductor_app.settings.embedded import *  # noqa: F403
+from qa.faults import product_hooks
+
+product_hooks.install()

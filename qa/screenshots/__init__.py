@@ -1,0 +1,1 @@
+"""Programs that take pictures of the screens."""

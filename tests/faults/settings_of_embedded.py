@@ -1,6 +1,0 @@
-"""The embedded profile with fault points and a clock that can be stepped."""
-
-from conductor_app.settings.embedded import *  # noqa: F403
-from tests.faults import product_hooks
-
-product_hooks.install()
