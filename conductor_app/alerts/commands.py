@@ -16,23 +16,7 @@ from django.db import IntegrityError, transaction
 from ..access import audit, encryption
 from ..access.authentication import current_user_id
 from ..bulk import selections
-from ..core.alerts import (
-    BUDGET,
-    EMAIL,
-    INCIDENT_KINDS,
-    MAX_ADDRESSES,
-    MINUTE_MS,
-    RESOLVE,
-    RULE_KINDS,
-    TEST,
-    TRIGGER,
-    AlertNotice,
-    clean_target_settings,
-    displayed_settings,
-    find_rule_problem,
-    secret_names,
-    split_addresses,
-)
+from ..core import alerts
 from ..core.errors import Conflict, Invalid, NotFound
 from ..runs.models import ALERT, PUBLISH
 from ..runs.store.due_rows import handle_each
@@ -117,9 +101,9 @@ def save_alert(
     Raises:
         Invalid: when a value is out of its range, or the targets or the budget are missing or unknown.
     """
-    if budget is not None and (kind != BUDGET or not subject_of(kind).exists(budget)):
+    if budget is not None and (kind != alerts.BUDGET or not subject_of(kind).exists(budget)):
         raise Invalid("There is no such budget, or the alert is of another kind.")
-    if problem := find_rule_problem(kind, threshold, window, repeat):
+    if problem := alerts.find_rule_problem(kind, threshold, window, repeat):
         raise Invalid(problem)
     now = clock.now()
     with transaction.atomic():
@@ -141,8 +125,8 @@ def turn_on_rule(kind: str, workflow: str, targets: Sequence[int], by: str) -> A
         Invalid: when the kind is unknown, or the targets are missing or unknown.
         Conflict: when the rule exists.
     """
-    if kind not in RULE_KINDS:
-        raise Invalid(f"Unknown rule {kind[:40]!r}. Use one of: {', '.join(RULE_KINDS)}.")
+    if kind not in alerts.RULE_KINDS:
+        raise Invalid(f"Unknown rule {kind[:40]!r}. Use one of: {', '.join(alerts.RULE_KINDS)}.")
     now, workflow = clock.now(), workflow[:255]
     with transaction.atomic():
         rows = _find_targets(targets)
@@ -192,10 +176,10 @@ def check_due_alerts(limit: int) -> int:
 def _check_alert(alert_id: int) -> None:
     """Fire an alert if its condition is met. The update of `next_at` lets one process check it per minute."""
     now = clock.now()
-    if not Alert.objects.filter(pk=alert_id, next_at__lte=now).update(next_at=now + MINUTE_MS):
+    if not Alert.objects.filter(pk=alert_id, next_at__lte=now).update(next_at=now + alerts.MINUTE_MS):
         return
     alert = Alert.objects.select_related("view").get(pk=alert_id)
-    if alert.kind in RULE_KINDS:
+    if alert.kind in alerts.RULE_KINDS:
         _apply_rule(alert, now)
         return
     rule = rule_of(alert)
@@ -231,21 +215,21 @@ def _fire(alert: Alert, sentence: str, now: int) -> None:
     alert.incident_at = alert.incident_at or now
     Alert.objects.filter(pk=alert.pk).update(last_fired_at=now, incident_at=alert.incident_at)
     for target in alert.targets.all():
-        send_notice(target, _notice(alert, TRIGGER, sentence, now), alert)
+        send_notice(target, _notice(alert, alerts.TRIGGER, sentence, now), alert)
 
 
 def _close_incident(alert: Alert, sentence: str, now: int) -> None:
     """Notify the targets whose incident stays open until the alert clears."""
     if alert.incident_at is None:
         return
-    for target in alert.targets.filter(kind__in=sorted(INCIDENT_KINDS)):
-        send_notice(target, _notice(alert, RESOLVE, f"resolved: {sentence}", now), alert)
+    for target in alert.targets.filter(kind__in=sorted(alerts.INCIDENT_KINDS)):
+        send_notice(target, _notice(alert, alerts.RESOLVE, f"resolved: {sentence}", now), alert)
 
 
-def _notice(alert: Alert, event: str, sentence: str, now: int) -> AlertNotice:
+def _notice(alert: Alert, event: str, sentence: str, now: int) -> alerts.AlertNotice:
     # The time makes the incident unique among servers that share an account of the target.
     incident = f"conductor-alert-{alert.pk}-{alert.incident_at}"
-    return AlertNotice(event, alert.subject, f"{alert.subject}: {sentence}", now, incident, alert.pk)
+    return alerts.AlertNotice(event, alert.subject, f"{alert.subject}: {sentence}", now, incident, alert.pk)
 
 
 def create_target(kind: str, name: str, given: Mapping[str, str], by: str) -> AlertTarget:
@@ -275,14 +259,14 @@ def _save_target(row: AlertTarget, name: str, given: Mapping[str, str], by: str)
     row.name = name.strip()
     if not row.name or len(row.name) > 120 or not row.name.isprintable():
         raise Invalid("The name of an alert target must have 1 to 120 printable characters.")
-    settings = clean_target_settings(row.kind, given, _stored_settings(row))
-    if row.kind == EMAIL:
+    settings = alerts.clean_target_settings(row.kind, given, _stored_settings(row))
+    if row.kind == alerts.EMAIL:
         _check_addresses(settings["addresses"])
-    hidden = secret_names(row.kind)
+    hidden = alerts.secret_names(row.kind)
     row.sealed = encryption.encrypt(
         row.seal_name, json.dumps({key: value for key, value in settings.items() if key in hidden})
     )
-    row.settings = displayed_settings(row.kind, settings)
+    row.settings = alerts.displayed_settings(row.kind, settings)
     row.updated_at, row.updated_by = clock.now(), by[:255]
     try:
         with transaction.atomic():
@@ -302,9 +286,9 @@ def _stored_settings(row: AlertTarget) -> dict[str, str]:
 
 
 def _check_addresses(text: str) -> None:
-    addresses = split_addresses(text)
-    if len(addresses) > MAX_ADDRESSES:
-        raise Invalid(f"An alert target may have at most {MAX_ADDRESSES} email addresses.")
+    addresses = alerts.split_addresses(text)
+    if len(addresses) > alerts.MAX_ADDRESSES:
+        raise Invalid(f"An alert target may have at most {alerts.MAX_ADDRESSES} email addresses.")
     for address in addresses:
         try:
             validate_email(address)
@@ -342,8 +326,8 @@ def send_test(target_id: int, by: str) -> AlertFiring:
     now = clock.now()
     with transaction.atomic():
         row = find_target(target_id)
-        notice = AlertNotice(
-            TEST,
+        notice = alerts.AlertNotice(
+            alerts.TEST,
             row.name,
             f"This is a test of the alert target {row.name}, sent by {by}.",
             now,
@@ -354,19 +338,19 @@ def send_test(target_id: int, by: str) -> AlertFiring:
     return firing
 
 
-def send_notice(target: AlertTarget, notice: AlertNotice, alert: Alert | None) -> AlertFiring:
+def send_notice(target: AlertTarget, notice: alerts.AlertNotice, alert: Alert | None) -> AlertFiring:
     """Write a notification and its outbox message. It names the target, so that the outbox has no secrets."""
     firing = AlertFiring.objects.create(
         alert=alert, target=target, recipient=target.name, at=notice.at, sentence=notice.sentence, channel=target.kind
     )
     facts = {"sink": ALERT, "id": secrets.token_hex(16), "target": target.pk, "ring": firing.pk}
     # A test does not wait for notifications that the target refuses.
-    to = f"alert target {target.pk}{' test' if notice.event == TEST else ''}"
+    to = f"alert target {target.pk}{' test' if notice.event == alerts.TEST else ''}"
     send(PUBLISH, notice.at, to=to, facts={**facts, "payload": notice.document()})
     return firing
 
 
-def is_obsolete(notice: AlertNotice) -> bool:
+def is_obsolete(notice: alerts.AlertNotice) -> bool:
     """Return True if the alert has cleared since the notice of its firing, so that it would open an incident again."""
     opened = Alert.objects.filter(pk=notice.alert or 0).values_list("incident_at", flat=True).first()
     return opened is None or opened > notice.at

@@ -6,18 +6,7 @@ from email.utils import parsedate_to_datetime
 from django.core.mail import EmailMessage
 
 from ..access.encryption import DecryptionFailed
-from ..core.alerts import (
-    ALERT_TARGET_KINDS,
-    EMAIL,
-    INCIDENT_KINDS,
-    TEST,
-    TRIGGER,
-    AlertNotice,
-    TargetRequest,
-    redact_target_secrets,
-    requests_for,
-    split_addresses,
-)
+from ..core import alerts
 from ..core.errors import NotFound
 from ..events.sinks import SinkFailed
 from ..settings import conf
@@ -43,7 +32,7 @@ class NotificationDropped(Exception):
     """The notification is not tried again."""
 
 
-def notify_target(target_id: int, notice: AlertNotice, message_id: str) -> str:
+def notify_target(target_id: int, notice: alerts.AlertNotice, message_id: str) -> str:
     """Send a notice to a target and return its answer. A test is tried once.
 
     Raises:
@@ -55,39 +44,39 @@ def notify_target(target_id: int, notice: AlertNotice, message_id: str) -> str:
         target = find_target(target_id)
     except NotFound:
         raise NotificationDropped("The target was deleted.") from None
-    if target.kind not in ALERT_TARGET_KINDS:
+    if target.kind not in alerts.ALERT_TARGET_KINDS:
         raise NotificationDropped(
             f"This server sends no alerts to targets of the kind {target.kind}. "
             "Delete the target, and create one of another kind."
         )
-    if notice.event == TRIGGER and target.kind in INCIDENT_KINDS and is_obsolete(notice):
+    if notice.event == alerts.TRIGGER and target.kind in alerts.INCIDENT_KINDS and is_obsolete(notice):
         raise NotificationDropped("The alert cleared before the target accepted the notification.")
     try:
         return _notify(target, notice, message_id)
     except TargetFailed as failed:
-        if notice.event == TEST:
+        if notice.event == alerts.TEST:
             raise NotificationDropped(str(failed)) from None
         raise
 
 
-def _notify(target: AlertTarget, notice: AlertNotice, message_id: str) -> str:
+def _notify(target: AlertTarget, notice: alerts.AlertNotice, message_id: str) -> str:
     try:
         settings = target_settings(target)
     except DecryptionFailed:
         raise TargetFailed("No key of this server decrypts the secrets of the target. Enter them again.") from None
-    if target.kind == EMAIL:
+    if target.kind == alerts.EMAIL:
         return _send_email(settings, notice)
     try:
-        answers = [_send(each) for each in requests_for(target.kind, settings, notice, message_id)]
+        answers = [_send(each) for each in alerts.requests_for(target.kind, settings, notice, message_id)]
     except TargetFailed as failed:
-        raise TargetFailed(redact_target_secrets(str(failed), target.kind, settings), failed.pause_ms) from None
-    return redact_target_secrets(" · ".join(answers), target.kind, settings)
+        raise TargetFailed(alerts.redact_target_secrets(str(failed), target.kind, settings), failed.pause_ms) from None
+    return alerts.redact_target_secrets(" · ".join(answers), target.kind, settings)
 
 
-def _send_email(settings: dict[str, str], notice: AlertNotice) -> str:
+def _send_email(settings: dict[str, str], notice: alerts.AlertNotice) -> str:
     subject = f"Conductor: {notice.sentence}"[:200].replace("\n", " ")
     body = f"{notice.sentence}\n\n{notice.link}\n" if notice.link else f"{notice.sentence}\n"
-    addresses = split_addresses(settings["addresses"])
+    addresses = alerts.split_addresses(settings["addresses"])
     try:
         EmailMessage(subject, body, None, addresses).send()
     except OSError as error:
@@ -96,7 +85,7 @@ def _send_email(settings: dict[str, str], notice: AlertNotice) -> str:
     return f"The mail server accepted the message for {len(addresses)} addresses."
 
 
-def _send(request: TargetRequest) -> str:
+def _send(request: alerts.TargetRequest) -> str:
     """Send a request and return the answer."""
     inputs = {"uri": request.url, "method": "POST", "headers": dict(request.headers), "body": request.body}
     try:

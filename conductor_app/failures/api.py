@@ -23,18 +23,8 @@ from ..web.api.documents import LONG, fields_of_type
 from ..web.api.operations import ApiOperation, Json
 from ..web.api.permissions import ALLOW_ALL
 from ..web.api.view import ConductorRequest, ConductorView
+from . import queries
 from .models import Failure, FailureGroup
-from .queries import (
-    LAST,
-    ORDERS,
-    VIEWS,
-    FailureDetail,
-    FailureShare,
-    ListedFailureGroup,
-    failure_detail,
-    failure_inbox,
-    shown_group,
-)
 
 FAILURE_GROUP_FIELDS: FieldTable = (
     *fields_of_type(LONG, "id", "count", "firstAt", "lastAt"),
@@ -85,11 +75,11 @@ class FailureGroups(ConductorView):
     )
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
-        view, sort = query.text("view") or "open", query.text("sort") or LAST
-        for value, known, name in ((view, VIEWS, "view"), (sort, ORDERS, "sort")):
+        view, sort = query.text("view") or "open", query.text("sort") or queries.LAST
+        for value, known, name in ((view, queries.VIEWS, "view"), (sort, queries.ORDERS, "sort")):
             if value not in known:
                 raise Invalid(f"The parameter '{name}' must be one of {', '.join(known)} (got {value[:40]!r}).")
-        inbox = failure_inbox(
+        inbox = queries.failure_inbox(
             view,
             request.actor.name,
             clock.now(),
@@ -116,10 +106,10 @@ class FailureGroupInsight(ConductorView):
         if group is None:
             raise NotFound(f"There is no failure group {group_id}.")
         time_range = TimeRange.aligned(length, clock.now())
-        return Json(_detail_document(failure_detail(shown_group(group), time_range), time_range))
+        return Json(_detail_document(queries.failure_detail(queries.shown_group(group), time_range), time_range))
 
 
-def _listed_document(listed: ListedFailureGroup) -> Document:
+def _listed_document(listed: queries.ListedFailureGroup) -> Document:
     impact = listed.impact
     last_day = {"failures": listed.today, "affectedRuns": len(impact.affected), "lostRuns": len(impact.lost)}
     return {**_group_document(listed.group), "lastDay": last_day}
@@ -140,7 +130,7 @@ def _group_document(group: FailureGroup) -> Document:
     }
 
 
-def _detail_document(detail: FailureDetail, time_range: TimeRange) -> Document:
+def _detail_document(detail: queries.FailureDetail, time_range: TimeRange) -> Document:
     origin = {"firstVersion": detail.first_version, "firstBuild": detail.first_build, "trace": detail.trace}
     return {
         **_group_document(detail.group),
@@ -153,7 +143,7 @@ def _detail_document(detail: FailureDetail, time_range: TimeRange) -> Document:
     }
 
 
-def _share_document(share: FailureShare) -> Document:
+def _share_document(share: queries.FailureShare) -> Document:
     base = {} if share.base_percent is None else {"basePercent": share.base_percent}
     return {"value": share.value, "count": share.count, "percent": share.percent, "isNotable": share.is_notable, **base}
 

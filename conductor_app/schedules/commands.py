@@ -19,17 +19,7 @@ from ..payloads.commands import refuse_large
 from ..runs.commands.start import start_run
 from ..settings import conf
 from ..utils import clock, randomness
-from .firing import (
-    execution_record,
-    lock_schedule,
-    new_execution,
-    next_slot,
-    record_schedule_change,
-    set_next_from_now,
-    start_request,
-    stored_document,
-    timetable_of,
-)
+from . import firing
 from .models import EXECUTED, FAILED, WAITING, Schedule, ScheduleExecution
 
 Document = dict[str, Any]
@@ -62,12 +52,12 @@ def save_schedule(document: Document, by: str, reason: str = "") -> Schedule:
         row.updated_at, row.updated_by = now, str(document.get("updatedBy") or by)[:255]
         # A change can make the schedule start another workflow, so its author becomes the owner.
         row.owner_id = current_user_id()
-        _fill_row(row, document, now, stored_document(found) if found else {})
+        _fill_row(row, document, now, firing.stored_document(found) if found else {})
         _save_row(row)
         row.document = redact_masked(row.document)
         if document.get("tags"):
             mirror_tags(SCHEDULE, row.name, row.tags)
-        record_schedule_change(row.name, "overwrite" if found else "create", by, now, reason)
+        firing.record_schedule_change(row.name, "overwrite" if found else "create", by, now, reason)
     return row
 
 
@@ -81,7 +71,7 @@ def _fill_row(row: Schedule, document: Document, now: int, before: Document) -> 
     if document.get("tags"):
         row.tags = document["tags"]
     row.revision += 1
-    set_next_from_now(row, now)
+    firing.set_next_from_now(row, now)
 
 
 def _masked_request(request: Document, before: Document) -> Document:
@@ -115,17 +105,17 @@ def delete_schedule(name: str, by: str, reason: str = "") -> None:
     with transaction.atomic():
         if Schedule.objects.filter(name=name).delete()[0]:
             ScheduleExecution.objects.filter(schedule_name=name, state=WAITING).delete()
-            record_schedule_change(name, "delete", by, clock.now(), reason)
+            firing.record_schedule_change(name, "delete", by, clock.now(), reason)
 
 
 def change_tags(name: str, change: Callable[[Tags], Tags], by: str) -> None:
     """Replace the tags of a schedule by the result of `change`."""
     with transaction.atomic():
-        row = lock_schedule(name)
+        row = firing.lock_schedule(name)
         row.tags = change(row.tags)
         row.save(update_fields=["tags"])
         mirror_tags(SCHEDULE, name, row.tags)
-        record_schedule_change(name, "tag", by, clock.now())
+        firing.record_schedule_change(name, "tag", by, clock.now())
 
 
 MAX_BACKFILLED = 5_000
@@ -141,17 +131,17 @@ def run_now(name: str, by: str, reason: str = "") -> str:
     schedule = Schedule.objects.filter(name=name).first()
     if schedule is None:
         raise NotFound(f"No such schedule found by name: {name}")
-    now, entry = clock.now(), timetable_of(schedule).entries[0]
+    now, entry = clock.now(), firing.timetable_of(schedule).entries[0]
     id = derived_id(now, randomness.random_hex())
-    execution = execution_record(schedule, id, now, now, entry.expression, entry.zone_id)
+    execution = firing.execution_record(schedule, id, now, now, entry.expression, entry.zone_id)
 
     def record_start(run_id: str) -> None:
         execution.state, execution.run_id = EXECUTED, run_id
         execution.save(force_insert=True)
-        record_schedule_change(name, "run now", by, now, reason, run=run_id)
+        firing.record_schedule_change(name, "run now", by, now, reason, run=run_id)
 
     with acting_as_owner(schedule.owner_id):
-        return start_run(start_request(schedule, execution), by, record_start)
+        return start_run(firing.start_request(schedule, execution), by, record_start)
 
 
 def backfill(name: str, first: int, last: int, by: str, reason: str = "") -> int:
@@ -162,7 +152,7 @@ def backfill(name: str, first: int, last: int, by: str, reason: str = "") -> int
         Conflict: when the schedule is paused.
     """
     with transaction.atomic():
-        schedule, now = lock_schedule(name), clock.now()
+        schedule, now = firing.lock_schedule(name), clock.now()
         if schedule.is_paused:
             raise Conflict(f"The schedule {name} is paused. Resume it first.")
         slots = _slots_between(schedule, first, _check_span(schedule, first, last, now))
@@ -171,7 +161,7 @@ def backfill(name: str, first: int, last: int, by: str, reason: str = "") -> int
         ScheduleExecution.objects.bulk_create(
             missed, batch_size=50, update_conflicts=True, unique_fields=["id"], update_fields=changed
         )
-        record_schedule_change(name, "backfill", by, now, reason, first=first, last=last, slots=len(missed))
+        firing.record_schedule_change(name, "backfill", by, now, reason, first=first, last=last, slots=len(missed))
     return len(missed)
 
 
@@ -179,12 +169,12 @@ def _check_span(schedule: Schedule, first: int, last: int, now: int) -> int:
     if not 0 <= first <= last <= now:
         raise Invalid(f"A backfill needs a startTime and a later endTime, both in the past (got {first} and {last}).")
     # The schedule fires the slots from its next one on by itself.
-    ahead = next_slot(schedule)
+    ahead = firing.next_slot(schedule)
     return last if ahead is None else min(last, ahead.at - 1)
 
 
 def _slots_between(schedule: Schedule, first: int, last: int) -> list[ScheduleSlot]:
-    slots = list(islice(timetable_of(schedule).between(first, last), MAX_BACKFILLED + 1))
+    slots = list(islice(firing.timetable_of(schedule).between(first, last), MAX_BACKFILLED + 1))
     if len(slots) > MAX_BACKFILLED:
         raise Invalid(f"The period has more than {MAX_BACKFILLED} slots. Choose a shorter one.")
     return slots
@@ -192,8 +182,10 @@ def _slots_between(schedule: Schedule, first: int, last: int) -> list[ScheduleSl
 
 def _missed_executions(schedule: Schedule, slots: list[ScheduleSlot], now: int) -> list[ScheduleExecution]:
     """Return the records of the slots that have not run and do not wait."""
-    table = timetable_of(schedule)
-    records = {execution.id: execution for execution in (new_execution(schedule, table, slot, now) for slot in slots)}
+    table = firing.timetable_of(schedule)
+    records = {
+        execution.id: execution for execution in (firing.new_execution(schedule, table, slot, now) for slot in slots)
+    }
     done = ScheduleExecution.objects.filter(schedule_name=schedule.name).exclude(state=FAILED)
     if slots:
         span = done.filter(slot_at__gte=slots[0].at, slot_at__lte=slots[-1].at).values_list("id", flat=True)

@@ -7,26 +7,10 @@ from django.contrib.auth import get_user_model
 from django.db.models import Model
 from django.db.models.signals import post_migrate
 
-from ..access import audit
+from ..access import audit, permissions
 from ..access.commands.applications import delete_grants_with, refuse_patterns_as_names
 from ..access.encryption import decrypt_masked
 from ..access.models import Application, Secret, Variable
-from ..access.permissions import (
-    APPLICATION,
-    EVENT_HANDLER,
-    FORM_TEMPLATE,
-    INTEGRATION_PROVIDER,
-    PROMPT,
-    SCHEDULE,
-    SCHEMA,
-    SECRET,
-    TASK_DEF,
-    USER,
-    VARIABLE,
-    WEBHOOK,
-    WORKFLOW_DEF,
-    ensure_system_roles,
-)
 from ..access.visibility import register_audited_rows
 from ..ai import wiring as ai
 from ..ai.models import Integration, Prompt
@@ -58,19 +42,19 @@ from ..telemetry import log_context as spans
 from ..utils import background
 
 GRANTED_OBJECTS: tuple[tuple[type[Model], str, str], ...] = (
-    (get_user_model(), USER, "username"),
-    (Application, APPLICATION, "id"),
-    (Secret, SECRET, "name"),
-    (Variable, VARIABLE, "name"),
-    (WorkflowDefinition, WORKFLOW_DEF, "name"),
-    (TaskDefinition, TASK_DEF, "name"),
-    (SchemaDefinition, SCHEMA, "name"),
-    (EventHandler, EVENT_HANDLER, "name"),
-    (Webhook, WEBHOOK, "name"),
-    (FormTemplate, FORM_TEMPLATE, "name"),
-    (Schedule, SCHEDULE, "name"),
-    (Integration, INTEGRATION_PROVIDER, "name"),
-    (Prompt, PROMPT, "name"),
+    (get_user_model(), permissions.USER, "username"),
+    (Application, permissions.APPLICATION, "id"),
+    (Secret, permissions.SECRET, "name"),
+    (Variable, permissions.VARIABLE, "name"),
+    (WorkflowDefinition, permissions.WORKFLOW_DEF, "name"),
+    (TaskDefinition, permissions.TASK_DEF, "name"),
+    (SchemaDefinition, permissions.SCHEMA, "name"),
+    (EventHandler, permissions.EVENT_HANDLER, "name"),
+    (Webhook, permissions.WEBHOOK, "name"),
+    (FormTemplate, permissions.FORM_TEMPLATE, "name"),
+    (Schedule, permissions.SCHEDULE, "name"),
+    (Integration, permissions.INTEGRATION_PROVIDER, "name"),
+    (Prompt, permissions.PROMPT, "name"),
 )
 """The models whose rows can be granted, with their target type in grants and the column with the name there."""
 
@@ -96,7 +80,7 @@ def connect() -> None:
     fields.set_decryption(decrypt_masked)
     for model, target_type, column in GRANTED_OBJECTS:
         # Users of another Django project belong to that project.
-        if conf.is_server or target_type != USER:
+        if conf.is_server or target_type != permissions.USER:
             delete_grants_with(model, target_type, column)
             refuse_patterns_as_names(model, column)
     message_handlers.connect_handlers()
@@ -139,7 +123,7 @@ def update_periodic_jobs(**_: object) -> None:
 
 def update_roles(**_: object) -> None:
     """Create or update the groups of predefined roles, with the permissions that migrations have created."""
-    ensure_system_roles()
+    permissions.ensure_system_roles()
 
 
 def create_first_access(**_: object) -> None:

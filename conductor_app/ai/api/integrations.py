@@ -24,19 +24,7 @@ from ..commands.integrations import model_in_any_order
 from ..commands.prompts import bind_prompt
 from ..models import Integration
 from ..queries.usage import count_models, list_integrations, models_of, prompts_bound_to, tokens_by_model
-from .serializers import (
-    INTEGRATION,
-    INTEGRATION_KIND,
-    INTEGRATION_UPDATE,
-    MODEL,
-    MODEL_UPDATE,
-    NAMED_INTEGRATION,
-    PROMPT,
-    integration_document,
-    kind_document,
-    model_document,
-    readable_prompts,
-)
+from . import serializers
 
 
 def model_in_address(request: ConductorRequest, url_kwargs: dict[str, str]) -> list[Target]:
@@ -67,11 +55,11 @@ REMOVABLE_FIELDS = ("maxTokens", "inputPrice", "outputPrice")
 class Providers(ConductorView):
     """GET /api/integrations/provider: list the integrations."""
 
-    @ApiOperation("List integrations", permission=ALLOW_ALL, reply=ArrayOf(INTEGRATION), query=LIST_QUERY)
+    @ApiOperation("List integrations", permission=ALLOW_ALL, reply=ArrayOf(serializers.INTEGRATION), query=LIST_QUERY)
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = list(readable_integrations(request))
         counts = count_models(row.name for row in rows)
-        return Json([integration_document(row, counts.get(row.name, 0)) for row in rows])
+        return Json([serializers.integration_document(row, counts.get(row.name, 0)) for row in rows])
 
 
 class Integrations(Providers):
@@ -81,14 +69,14 @@ class Integrations(Providers):
         "get": ApiOperation(
             "List integrations, as another client does",
             permission=ALLOW_ALL,
-            reply=ArrayOf(INTEGRATION),
+            reply=ArrayOf(serializers.INTEGRATION),
             query=LIST_QUERY,
         ),
         "post": ApiOperation(
             "Create or update several integrations",
             permission=can_save_integrations,
             reply=EMPTY_REPLY,
-            body=ArrayOf(NAMED_INTEGRATION),
+            body=ArrayOf(serializers.NAMED_INTEGRATION),
         ),
     }
 
@@ -98,7 +86,9 @@ class Integrations(Providers):
         documents = request_body.read_objects(request)
         if len(documents) > MAX_AT_ONCE:
             raise Invalid(f"At most {MAX_AT_ONCE} integrations can be saved at once (got {len(documents)}).")
-        read = [read_request(each, NAMED_INTEGRATION, f"[{number}]") for number, each in enumerate(documents)]
+        read = [
+            read_request(each, serializers.NAMED_INTEGRATION, f"[{number}]") for number, each in enumerate(documents)
+        ]
         engine.save_integrations(read, request.actor.name)
         return EmptyOk()
 
@@ -123,16 +113,19 @@ def readable_integrations(request: ConductorRequest) -> QuerySet[Integration]:
 class IntegrationOne(ConductorView):
     """GET, POST, DELETE /api/integrations/provider/{name}: get, save or delete an integration."""
 
-    @ApiOperation("Get an integration", permission=can_view_integration, reply=INTEGRATION)
+    @ApiOperation("Get an integration", permission=can_view_integration, reply=serializers.INTEGRATION)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         row = engine.find_integration(name)
-        return Json(integration_document(row, models_of([name]).get(name, [])))
+        return Json(serializers.integration_document(row, models_of([name]).get(name, [])))
 
     @ApiOperation(
-        "Create or update an integration", permission=can_save_integration, reply=EMPTY_REPLY, body=INTEGRATION_UPDATE
+        "Create or update an integration",
+        permission=can_save_integration,
+        reply=EMPTY_REPLY,
+        body=serializers.INTEGRATION_UPDATE,
     )
     def post(self, request: ConductorRequest, name: str) -> None:
-        document = read_request(request_body.read_object(request), INTEGRATION_UPDATE, "integration")
+        document = read_request(request_body.read_object(request), serializers.INTEGRATION_UPDATE, "integration")
         engine.save_integration(name, document, request.actor.name)
 
     @ApiOperation("Delete an integration", permission=can_delete_integration, reply=EMPTY_REPLY)
@@ -168,13 +161,13 @@ class IntegrationModels(ConductorView):
     @ApiOperation(
         "List the models of an integration",
         permission=can_view_integration,
-        reply=ArrayOf(MODEL),
+        reply=ArrayOf(serializers.MODEL),
         query={"activeOnly": bool},
     )
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         engine.find_integration(name)
         found = models_of([name], request.query.flag("activeOnly", default=False))
-        return Json([model_document(row) for row in found.get(name, [])])
+        return Json([serializers.model_document(row) for row in found.get(name, [])])
 
 
 class IntegrationModelNames(ConductorView):
@@ -198,21 +191,21 @@ class ModelView(ConductorView):
 class IntegrationModelOne(ModelView):
     """GET, POST, DELETE /api/integrations/provider/{name}/integration/{model}: get, save or delete a model."""
 
-    @ApiOperation("Get a model of an integration", permission=can_view_model, reply=MODEL)
+    @ApiOperation("Get a model of an integration", permission=can_view_model, reply=serializers.MODEL)
     def get(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
-        return Json(model_document(engine.find_model(*self.key(name, model))))
+        return Json(serializers.model_document(engine.find_model(*self.key(name, model))))
 
     @ApiOperation(
         "Create or update a model of an integration",
         permission=can_update_integration,
         reply=EMPTY_REPLY,
-        body=MODEL_UPDATE,
+        body=serializers.MODEL_UPDATE,
     )
     def post(self, request: ConductorRequest, name: str, model: str) -> None:
         sent = request_body.read_object(request)
         # Other fields keep their values if they are null; these can be removed.
         removed = {field: None for field in REMOVABLE_FIELDS if field in sent and sent[field] is None}
-        document = read_request(sent, MODEL_UPDATE, "model") | removed
+        document = read_request(sent, serializers.MODEL_UPDATE, "model") | removed
         engine.save_model(name, model, document, request.actor.name)
 
     @ApiOperation("Delete a model of an integration", permission=can_update_model, reply=EMPTY_REPLY)
@@ -255,10 +248,10 @@ class IntegrationModelTokens(ModelView):
 class IntegrationModelPrompts(ModelView):
     """GET …/integration/{model}/prompt: list the prompts that are bound to a model."""
 
-    @ApiOperation("List the prompts of a model", permission=can_view_model, reply=ArrayOf(PROMPT))
+    @ApiOperation("List the prompts of a model", permission=can_view_model, reply=ArrayOf(serializers.PROMPT))
     def get(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
         row = engine.find_model(*self.key(name, model))
-        return Json(readable_prompts(request.actor, prompts_bound_to(row.integration, row.name)))
+        return Json(serializers.readable_prompts(request.actor, prompts_bound_to(row.integration, row.name)))
 
 
 class IntegrationModelPrompt(ModelView):
@@ -272,18 +265,18 @@ class IntegrationModelPrompt(ModelView):
 class IntegrationKinds(ConductorView):
     """GET /api/integrations/def: list the kinds of integrations with their settings."""
 
-    @ApiOperation("List the kinds of integrations", permission=ALLOW_ALL, reply=ArrayOf(INTEGRATION_KIND))
+    @ApiOperation("List the kinds of integrations", permission=ALLOW_ALL, reply=ArrayOf(serializers.INTEGRATION_KIND))
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([kind_document(kind) for kind in INTEGRATION_KINDS.values()])
+        return Json([serializers.kind_document(kind) for kind in INTEGRATION_KINDS.values()])
 
 
 class IntegrationKindOne(ConductorView):
     """GET /api/integrations/def/{name}: get one kind of integration, as a list."""
 
-    @ApiOperation("Get a kind of integration", permission=ALLOW_ALL, reply=ArrayOf(INTEGRATION_KIND))
+    @ApiOperation("Get a kind of integration", permission=ALLOW_ALL, reply=ArrayOf(serializers.INTEGRATION_KIND))
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         kind = INTEGRATION_KINDS.get(name)
-        return Json([kind_document(kind)] if kind else [])
+        return Json([serializers.kind_document(kind)] if kind else [])
 
 
 class AllModels(ConductorView):

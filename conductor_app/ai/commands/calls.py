@@ -28,24 +28,8 @@ from ...tasks.store import ClaimedAttempt
 from ...telemetry.metrics import CallMeasure, observe_call
 from ...utils import clock
 from ...utils.randomness import random_hex
+from .. import store
 from ..models import BudgetHold, IntegrationModel, ModelBudget, ModelCall, ModelUsage
-from ..store import (
-    STARTED,
-    BudgetedCall,
-    Reserved,
-    RunLine,
-    Spent,
-    add_usage,
-    budgets_for,
-    delete_calls,
-    delete_usage,
-    is_counted,
-    load_run_line,
-    longest_call_ms,
-    reserved_of,
-    spent_below,
-    spent_of,
-)
 from .integrations import ModelSettings, find_model
 
 HOUR_MS = 3_600_000
@@ -77,9 +61,9 @@ class FullBudget:
     """
 
     budget: ModelBudget
-    spent: Spent
+    spent: store.Spent
     room_at: int
-    reserved: Spent | None = None
+    reserved: store.Spent | None = None
     lacks: str = ""
 
     def facts(self) -> dict[str, Any]:
@@ -110,15 +94,15 @@ def estimate_call(settings: ModelSettings, prompt_tokens: int, completion_tokens
     return Estimate(-(-thousandfold // 1000), prompt_tokens + completion_tokens)
 
 
-def lock_budgets(call: BudgetedCall) -> list[ModelBudget]:
+def lock_budgets(call: store.BudgetedCall) -> list[ModelBudget]:
     """Return the budgets that apply to a call, locked until the end of the transaction.
 
     They are locked in one order, so that parallel calls cannot deadlock.
     """
-    return list(budgets_for(call).order_by("pk").select_for_update())
+    return list(store.budgets_for(call).order_by("pk").select_for_update())
 
 
-def find_full_budget(call: BudgetedCall, estimate: Estimate, now: int) -> FullBudget | None:
+def find_full_budget(call: store.BudgetedCall, estimate: Estimate, now: int) -> FullBudget | None:
     """Return the budget without room for a call that the call has to wait for longest; None if all have room.
 
     A budget has room while it is not spent, and what is spent, what open calls have reserved and the estimate are
@@ -128,7 +112,7 @@ def find_full_budget(call: BudgetedCall, estimate: Estimate, now: int) -> FullBu
     budgets = lock_budgets(call)
     if not budgets:
         return None
-    reserved = reserved_of(budgets, call.line, now)
+    reserved = store.reserved_of(budgets, call.line, now)
     full = [each for budget in budgets if (each := _check(budget, call, estimate, reserved[budget.pk], now))]
     return max(full, key=lambda each: (each.reserved is None, each.room_at), default=None)
 
@@ -150,12 +134,12 @@ def release_waiting_calls(budgets: Collection[ModelBudget], root_id: str) -> Non
 
 
 def _check(
-    budget: ModelBudget, call: BudgetedCall, estimate: Estimate, reserved: Reserved, now: int
+    budget: ModelBudget, call: store.BudgetedCall, estimate: Estimate, reserved: store.Reserved, now: int
 ) -> FullBudget | None:
-    if is_counted(budget):
-        spent = spent_of(budget, now)
+    if store.is_counted(budget):
+        spent = store.spent_of(budget, now)
     else:
-        spent = spent_below(call.line.limited_run(budget), call.line.root_id)
+        spent = store.spent_below(call.line.limited_run(budget), call.line.root_id)
     if spent.exhausts(budget):
         return FullBudget(budget, spent, period_bounds(budget.period, now)[1])
     amounts = (
@@ -164,7 +148,7 @@ def _check(
     )
     for name, limit, used, held, more in amounts:
         if limit is not None and held and more and used + held + more > limit:
-            return FullBudget(budget, spent, reserved.until, Spent(reserved.cost, reserved.tokens), name)
+            return FullBudget(budget, spent, reserved.until, store.Spent(reserved.cost, reserved.tokens), name)
     return None
 
 
@@ -208,7 +192,7 @@ def has_lost_call(attempt: ClaimedAttempt, key: CallKey) -> bool:
     is_own = Q(request_key=key.request)
     if calls.filter(is_own | Q(reply__isnull=False), status=REPLIED).exists():
         return False
-    return calls.filter(Q(status=STARTED) | (is_own & Q(status=LOST))).exists()
+    return calls.filter(Q(status=store.STARTED) | (is_own & Q(status=LOST))).exists()
 
 
 def lose_calls_of_task(attempt: ClaimedAttempt, key: CallKey) -> None:
@@ -226,7 +210,7 @@ def lose_open_calls(key: CallKey) -> None:
 
 
 def _open_calls(**fields: Any) -> QuerySet[ModelCall]:
-    return ModelCall.objects.filter(status=STARTED, **fields).defer("reply")
+    return ModelCall.objects.filter(status=store.STARTED, **fields).defer("reply")
 
 
 def lose_abandoned_calls(limit: int) -> int:
@@ -234,14 +218,14 @@ def lose_abandoned_calls(limit: int) -> int:
 
     Their attempts are not claimed again: trials on a page, and tasks of terminated runs.
     """
-    before = clock.now() - 2 * longest_call_ms()
-    open_calls = ModelCall.objects.filter(status=STARTED, started_at__lt=before).order_by("started_at")
+    before = clock.now() - 2 * store.longest_call_ms()
+    open_calls = ModelCall.objects.filter(status=store.STARTED, started_at__lt=before).order_by("started_at")
     return handle_each(list(open_calls.values_list("pk", flat=True)[:limit]), _lose_abandoned)
 
 
 def _lose_abandoned(call_id: str) -> None:
     with transaction.atomic():
-        for call in ModelCall.objects.select_for_update().filter(pk=call_id, status=STARTED).defer("reply"):
+        for call in ModelCall.objects.select_for_update().filter(pk=call_id, status=store.STARTED).defer("reply"):
             _lose(call)
 
 
@@ -268,7 +252,7 @@ def use_stored_reply(attempt: ClaimedAttempt, key: CallKey) -> ModelCall | None:
 
 
 def insert_call(
-    attempt: ClaimedAttempt, planned: BudgetedCall, key: CallKey, estimate: Estimate, prompt: str = ""
+    attempt: ClaimedAttempt, planned: store.BudgetedCall, key: CallKey, estimate: Estimate, prompt: str = ""
 ) -> ModelCall:
     """Insert the call of an attempt, with its reservation. The caller has checked the budgets in this transaction."""
     return _insert(
@@ -288,12 +272,12 @@ def insert_call(
     )
 
 
-def insert_trial(planned: BudgetedCall, estimate: Estimate, prompt: str = "") -> ModelCall:
+def insert_trial(planned: store.BudgetedCall, estimate: Estimate, prompt: str = "") -> ModelCall:
     """Insert the call of a trial on a page, which belongs to no run."""
     return _insert(planned, estimate, request_key=random_hex(), version=0, task_type=TRIAL, prompt=prompt[:255])
 
 
-def _insert(planned: BudgetedCall, estimate: Estimate, *, request_key: str, **fields: Any) -> ModelCall:
+def _insert(planned: store.BudgetedCall, estimate: Estimate, *, request_key: str, **fields: Any) -> ModelCall:
     now = clock.now()
     return ModelCall.objects.create(
         id=derived_id(now, request_key, random_hex()),
@@ -301,7 +285,7 @@ def _insert(planned: BudgetedCall, estimate: Estimate, *, request_key: str, **fi
         caller=planned.caller[:320],
         integration=planned.integration[:255],
         model=planned.model[:255],
-        status=STARTED,
+        status=store.STARTED,
         reserved_cost=estimate.cost,
         reserved_tokens=estimate.tokens,
         started_at=now,
@@ -353,8 +337,8 @@ def discard_unused_replies(limit: int) -> int:
 
 def _settle(call: ModelCall) -> None:
     """Count an ended call, and let the attempts continue that wait for the end of its reservation."""
-    line = load_run_line(call.run_id) if call.run_id else RunLine()
-    budgets = lock_budgets(BudgetedCall(line, call.definition, call.caller, call.integration, call.model))
+    line = store.load_run_line(call.run_id) if call.run_id else store.RunLine()
+    budgets = lock_budgets(store.BudgetedCall(line, call.definition, call.caller, call.integration, call.model))
     record_usage(call, budgets)
     release_waiting_calls(budgets, call.root_id)
 
@@ -371,7 +355,7 @@ def record_usage(call: ModelCall, budgets: Iterable[ModelBudget]) -> None:
     call.cost = cost_of(call)
     if call.cost:
         ModelCall.objects.filter(pk=call.pk).update(cost=call.cost)
-    add_usage(
+    store.add_usage(
         (ended_at - ended_at % HOUR_MS, call.integration, call.model, call.definition, call.caller),
         (1, failures, call.prompt_tokens, call.completion_tokens, call.cost, duration_ms),
     )
@@ -406,7 +390,7 @@ def _add_to_budgets(call: ModelCall, budgets: Iterable[ModelBudget], ended_at: i
     tokens = call.prompt_tokens + call.completion_tokens
     if not tokens and not call.cost:
         return
-    for budget in filter(is_counted, budgets):
+    for budget in filter(store.is_counted, budgets):
         begin, _end = period_bounds(budget.period, ended_at)
         if budget.period_start < begin:
             budget.period_start, budget.spent_cost, budget.spent_tokens = begin, 0, 0
@@ -443,7 +427,7 @@ def prune_usage(limit: int) -> int:
     now = clock.now()
     deleted = 0
     if conf.ai_call_days > 0:
-        deleted += delete_calls(now - conf.ai_call_days * DAY_MS, limit)
+        deleted += store.delete_calls(now - conf.ai_call_days * DAY_MS, limit)
     if conf.ai_usage_days > 0:
-        deleted += delete_usage(now - conf.ai_usage_days * DAY_MS, limit)
+        deleted += store.delete_usage(now - conf.ai_usage_days * DAY_MS, limit)
     return deleted

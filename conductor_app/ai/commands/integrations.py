@@ -16,22 +16,7 @@ from ...access.encryption import DecryptionFailed, decrypt, encrypt, is_current
 from ...access.grants import Tags, mirror_tags
 from ...access.models import Grant, Tag
 from ...access.permissions import INTEGRATION, INTEGRATION_PROVIDER
-from ...core.ai import (
-    AI_MODEL,
-    API_KEY_NAMES,
-    BASE_URL_NAMES,
-    CATEGORIES,
-    FREQUENCIES,
-    INTEGRATION_KINDS,
-    MAX_SETTINGS_BYTES,
-    displayed_configuration,
-    first_setting,
-    is_secret_setting,
-    name_error,
-    provider_address,
-    split_settings,
-    without_secrets,
-)
+from ...core import ai
 from ...core.errors import Conflict, Invalid, NotFound, ValidationError, ValidationFailed
 from ...core.masking import REDACTED
 from ...utils import clock
@@ -53,7 +38,7 @@ def save_integration(name: str, given: Mapping[str, Any], by: str, reason: str =
     Raises:
         Invalid: when the name is invalid.
     """
-    if fault := name_error(name, "integration"):
+    if fault := ai.name_error(name, "integration"):
         raise Invalid(fault)
     with transaction.atomic():
         row = Integration.objects.select_for_update().filter(pk=name).first()
@@ -75,22 +60,22 @@ def save_integrations(documents: Sequence[Mapping[str, Any]], by: str) -> None:
 
 def _fill_integration(row: Integration, given: Mapping[str, Any]) -> None:
     kind = given.get("type") or row.kind
-    known = INTEGRATION_KINDS.get(kind)
-    category = given.get("category") or row.category or (known.category if known else AI_MODEL)
+    known = ai.INTEGRATION_KINDS.get(kind)
+    category = given.get("category") or row.category or (known.category if known else ai.AI_MODEL)
     errors = []
     if not kind or len(kind) > 64 or not kind.isprintable():
         errors.append(ValidationError("type", "must name the kind of the provider, such as openai", kind))
-    if category not in CATEGORIES:
-        errors.append(ValidationError("category", f"must be one of {', '.join(CATEGORIES)}", category))
+    if category not in ai.CATEGORIES:
+        errors.append(ValidationError("category", f"must be one of {', '.join(ai.CATEGORIES)}", category))
     if (configuration := given.get("configuration")) is not None:
         stored = stored_secrets(row)
-        shown, secrets, found = split_settings(configuration, stored)
+        shown, secrets, found = ai.split_settings(configuration, stored)
         errors += [ValidationError(f"configuration.{each.path}", each.message) for each in found]
         errors += _size_errors(configuration)
         kept = [key for key, value in configuration.items() if value == REDACTED]
         # An address with a password is a secret itself.
-        address = provider_address(kind, {**shown, **secrets})
-        if kept and address != provider_address(row.kind, {**row.configuration, **stored}):
+        address = ai.provider_address(kind, {**shown, **secrets})
+        if kept and address != ai.provider_address(row.kind, {**row.configuration, **stored}):
             # Otherwise an editor could send a key that it cannot read to a server of its own.
             errors.append(ValidationError(f"configuration.{kept[0]}", "must be sent again: kind or address changed."))
         row.configuration, row.sealed = shown, _encrypt(row.name, secrets)
@@ -104,8 +89,8 @@ def _fill_integration(row: Integration, given: Mapping[str, Any]) -> None:
 
 
 def _size_errors(configuration: Mapping[str, Any]) -> list[ValidationError]:
-    if len(json.dumps(configuration, default=str)) > MAX_SETTINGS_BYTES:
-        return [ValidationError("configuration", f"must have at most {MAX_SETTINGS_BYTES:,} bytes as JSON")]
+    if len(json.dumps(configuration, default=str)) > ai.MAX_SETTINGS_BYTES:
+        return [ValidationError("configuration", f"must have at most {ai.MAX_SETTINGS_BYTES:,} bytes as JSON")]
     return []
 
 
@@ -153,7 +138,7 @@ def stored_secrets(row: Integration) -> dict[str, Any]:
 
 def _unencrypted_secrets(row: Integration) -> dict[str, Any]:
     """Return the secret settings that an earlier version, for which they were public, stored in clear text."""
-    shown = displayed_configuration(row.configuration)
+    shown = ai.displayed_configuration(row.configuration)
     return {name: value for name, value in row.configuration.items() if value != shown[name]}
 
 
@@ -177,7 +162,7 @@ def reencrypt_integrations() -> int:
         plain = _unencrypted_secrets(row)
         if plain or (row.sealed and not is_current(row.sealed)):
             again = _encrypt(row.name, plain | read_secrets(row))
-            shown = displayed_configuration(row.configuration)
+            shown = ai.displayed_configuration(row.configuration)
             unchanged = Integration.objects.filter(pk=row.pk, sealed=row.sealed, updated_at=row.updated_at)
             count += unchanged.update(sealed=again, configuration=shown)
     return count
@@ -193,7 +178,7 @@ def save_model(integration: str, name: str, given: Mapping[str, Any], by: str, r
         Invalid: when the name is invalid.
         Conflict: when the integration has too many models.
     """
-    if fault := name_error(name, "model"):
+    if fault := ai.name_error(name, "model"):
         raise Invalid(fault)
     with transaction.atomic():
         find_integration(integration)
@@ -217,7 +202,7 @@ def _fill_model(row: IntegrationModel, given: Mapping[str, Any]) -> None:
         errors += [
             ValidationError(f"configuration.{key}", "belongs to the integration. Save it in its configuration.")
             for key in configuration
-            if key in BASE_URL_NAMES
+            if key in ai.BASE_URL_NAMES
         ]
         row.configuration = _without_secrets(row, configuration)
     for name, column in (("maxTokens", "max_tokens"), ("inputPrice", "input_price"), ("outputPrice", "output_price")):
@@ -228,8 +213,10 @@ def _fill_model(row: IntegrationModel, given: Mapping[str, Any]) -> None:
             setattr(row, column, value)
     if given.get("frequency") is not None:
         row.frequency = given["frequency"].lower()
-        if row.frequency and row.frequency not in FREQUENCIES:
-            errors.append(ValidationError("frequency", f"must be one of {', '.join(FREQUENCIES)}", given["frequency"]))
+        if row.frequency and row.frequency not in ai.FREQUENCIES:
+            errors.append(
+                ValidationError("frequency", f"must be one of {', '.join(ai.FREQUENCIES)}", given["frequency"])
+            )
     if row.max_tokens is not None and not row.frequency:
         row.frequency = "daily"
     if errors:
@@ -240,7 +227,7 @@ def _fill_model(row: IntegrationModel, given: Mapping[str, Any]) -> None:
 
 def _without_secrets(row: IntegrationModel, configuration: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration without keys: models use those of their integration, which are encrypted."""
-    secret = [name for name, value in configuration.items() if is_secret_setting(name, value)]
+    secret = [name for name, value in configuration.items() if ai.is_secret_setting(name, value)]
     if secret:
         log.warning("model_key_ignored", extra={"model": str(row), "settings": secret})
     return {name: value for name, value in configuration.items() if name not in secret}
@@ -377,15 +364,15 @@ def model_settings(integration: str, model: str) -> ModelSettings:
         raise UnknownIntegration(f"The integration {integration} is disabled. Enable it on its page.")
     own = _enabled_model(integration, model)
     secrets = _decrypt_secrets(row)
-    configuration = {**without_secrets(row.configuration), **(own.configuration if own else {})}
-    kind = INTEGRATION_KINDS.get(row.kind)
-    base_url = first_setting({**configuration, **secrets}, BASE_URL_NAMES)
+    configuration = {**ai.without_secrets(row.configuration), **(own.configuration if own else {})}
+    kind = ai.INTEGRATION_KINDS.get(row.kind)
+    base_url = ai.first_setting({**configuration, **secrets}, ai.BASE_URL_NAMES)
     return ModelSettings(
         integration=integration,
         kind=row.kind,
         category=row.category,
         model=model,
-        api_key=first_setting(secrets, API_KEY_NAMES),
+        api_key=ai.first_setting(secrets, ai.API_KEY_NAMES),
         base_url=base_url or (kind.base_url if kind else ""),
         configuration=configuration,
         secrets=secrets,
@@ -405,7 +392,7 @@ def _environment_settings(integration: str, model: str) -> ModelSettings:
     if integration == "ollama" and not url.rstrip("/").endswith("/v1"):
         url = f"{url.rstrip('/')}/v1"
     secrets = {"api_key": key} if key else {}
-    return ModelSettings(integration, integration, AI_MODEL, model, key, url, {}, secrets)
+    return ModelSettings(integration, integration, ai.AI_MODEL, model, key, url, {}, secrets)
 
 
 def _enabled_model(integration: str, model: str) -> IntegrationModel | None:

@@ -41,20 +41,7 @@ from ..commands.calls import (
 )
 from ..commands.integrations import ModelSettings, model_settings
 from ..commands.prompts import prompt_text
-from .messages import (
-    AUDIO,
-    DOCUMENT,
-    TOO_LONG,
-    CallFailed,
-    ChatMessage,
-    ChatRequest,
-    InputRejected,
-    Medium,
-    as_text,
-    boolean,
-    whole_number,
-    without_keys,
-)
+from . import messages
 
 MESSAGE_TOKENS = 16
 """The tokens for the role and the boundaries of a message or a tool."""
@@ -73,7 +60,7 @@ ResultT = TypeVar("ResultT")
 MAX_CLAIMS = 100
 """The number of claims of an attempt after which it fails instead of waiting for the provider again."""
 MAX_PROMPT_NAME = 255
-TASK_ERRORS = (InputRejected, RequestRefused, CallFailed)
+TASK_ERRORS = (messages.InputRejected, RequestRefused, messages.CallFailed)
 """The errors that `failed_result` turns into the result of a task."""
 LOST = (
     "The process ended after it had sent the request, and its reply was lost: the call may have been paid. "
@@ -109,7 +96,7 @@ class ModelWorker(BuiltInWorker):
             result = failed_result(error, attempt.poll_count)
         if settings is None:
             return result
-        return replace(result, reason=without_keys(result.reason, settings))
+        return replace(result, reason=messages.without_keys(result.reason, settings))
 
     def call(self, attempt: ClaimedAttempt, inputs: dict[str, Any], settings: ModelSettings) -> WorkResult:
         """Make the call and return the result of the task.
@@ -138,7 +125,7 @@ def read_settings(inputs: Mapping[str, Any]) -> ModelSettings:
     """
     for name in ("llmProvider", "model"):
         if not isinstance(inputs.get(name), str) or not inputs[name] or "\0" in inputs[name]:
-            raise InputRejected(f"{name} not specified: {quote_value(inputs.get(name), 60)}")
+            raise messages.InputRejected(f"{name} not specified: {quote_value(inputs.get(name), 60)}")
     return model_settings(inputs["llmProvider"], inputs["model"])
 
 
@@ -148,15 +135,15 @@ def named_prompt(inputs: Mapping[str, Any], given: JsonValue, settings: ModelSet
     Raises:
         PromptRefused: when the prompt may not be used with this model.
     """
-    text = as_text(given) if given is not None else ""
+    text = messages.as_text(given) if given is not None else ""
     if not text or len(text) > MAX_PROMPT_NAME or "\0" in text:
         return text, ""
-    version = whole_number(inputs, "promptVersion")
+    version = messages.whole_number(inputs, "promptVersion")
     found = prompt_text(text, version, settings.integration, settings.model)
     return (text, "") if found is None else (found, text)
 
 
-def failed_result(failure: InputRejected | RequestRefused | CallFailed, claims: int) -> WorkResult:
+def failed_result(failure: messages.InputRejected | RequestRefused | messages.CallFailed, claims: int) -> WorkResult:
     """Return the result of a task whose input is invalid (a terminal failure, as in Conductor), or without a reply.
 
     Without a reply, the attempt waits if the provider says so; otherwise it fails.
@@ -166,7 +153,7 @@ def failed_result(failure: InputRejected | RequestRefused | CallFailed, claims: 
     """
     if is_transient(failure):
         raise failure
-    if not isinstance(failure, CallFailed):
+    if not isinstance(failure, messages.CallFailed):
         message = failure.message if isinstance(failure, RequestRefused) else str(failure)
         return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {message}")
     if failure.is_final:
@@ -200,7 +187,7 @@ def paid_call(
     key = call_key(attempt, [settings.integration, settings.model, content])
     if not repeats_lost_calls(attempt) and has_lost_call(attempt, key):
         lose_calls_of_task(attempt, key)
-        raise InputRejected(LOST)
+        raise messages.InputRejected(LOST)
     estimate = estimate_call(settings, tokens.prompt, tokens.completion)
     call = begin_call(attempt, settings, key, estimate, prompt)
     if call.status == REPLIED:
@@ -215,10 +202,12 @@ def paid_call(
             # It is not known whether the request was sent: the call stays open, and counts as lost at the next claim.
             raise
         except Exception as error:
-            reason = str(error) if isinstance(error, CallFailed | InputRejected) else type(error).__name__
+            reason = (
+                str(error) if isinstance(error, messages.CallFailed | messages.InputRejected) else type(error).__name__
+            )
 
             def store_failure() -> None:
-                fail_call(call, without_keys(redact(reason, secrets, tuple(attempt.masked)), settings))
+                fail_call(call, messages.without_keys(redact(reason, secrets, tuple(attempt.masked)), settings))
 
             store_outcome(store_failure)
             raise
@@ -234,7 +223,7 @@ def paid_call(
 def repeats_lost_calls(attempt: ClaimedAttempt) -> bool:
     """Return False if the input says `repeatLostCalls: false`."""
     given = attempt.input
-    return boolean({"repeatLostCalls": True, **(given if isinstance(given, dict) else {})}, "repeatLostCalls")
+    return messages.boolean({"repeatLostCalls": True, **(given if isinstance(given, dict) else {})}, "repeatLostCalls")
 
 
 def _send_within_deadline(
@@ -243,11 +232,13 @@ def _send_within_deadline(
     with Deadline(conf.ai_task_seconds) as deadline:
         try:
             return send(request_key)
-        except CallFailed:
+        except messages.CallFailed:
             if current_cancellation().is_canceled:
-                raise CallFailed(CANCELED) from None
+                raise messages.CallFailed(CANCELED) from None
             if deadline.has_passed:
-                raise CallFailed(TOO_LONG.format(settings.integration, conf.ai_task_seconds)) from None
+                raise messages.CallFailed(
+                    messages.TOO_LONG.format(settings.integration, conf.ai_task_seconds)
+                ) from None
             raise
 
 
@@ -271,7 +262,7 @@ def store_outcome(store: Callable[[], ResultT], seconds: float = STORING_SECONDS
         pause = min(pause * 2 or 0.5, MAX_PAUSE_SECONDS)
 
 
-def estimate_chat(request: ChatRequest) -> TokenEstimate:
+def estimate_chat(request: messages.ChatRequest) -> TokenEstimate:
     """Return what a request may use: its maximum of output, and one token per byte of its texts.
 
     Tokenizers never make more tokens than bytes. Usual texts have a quarter or less.
@@ -287,17 +278,17 @@ def estimate_texts(texts: Iterable[str]) -> TokenEstimate:
     return TokenEstimate(sum(len(text.encode("utf-8", "surrogatepass")) + MESSAGE_TOKENS for text in texts))
 
 
-def _message_tokens(message: ChatMessage) -> int:
+def _message_tokens(message: messages.ChatMessage) -> int:
     calls = [json.dumps([call.id, call.name, call.arguments], ensure_ascii=False) for call in message.calls]
-    outputs = [as_text(call.output) for call in message.calls if message.role == "tool"]
+    outputs = [messages.as_text(call.output) for call in message.calls if message.role == "tool"]
     return estimate_texts([message.text, *calls, *outputs]).prompt + sum(map(_media_tokens, message.media))
 
 
-def _media_tokens(medium: Medium) -> int:
+def _media_tokens(medium: messages.Medium) -> int:
     size = len(medium.data) * 3 // 4
-    if medium.kind == AUDIO:
+    if medium.kind == messages.AUDIO:
         return max(size // AUDIO_BYTES, IMAGE_TOKENS)
-    if medium.kind == DOCUMENT:
+    if medium.kind == messages.DOCUMENT:
         return LINKED_DOCUMENT_TOKENS if medium.address else max(size, IMAGE_TOKENS)
     return IMAGE_TOKENS
 

@@ -9,21 +9,8 @@ import openai
 from ...settings import conf
 from ...utils import clock
 from ..commands.integrations import ModelSettings
+from . import messages
 from .guarded_http import guarded_client, library_errors
-from .messages import (
-    AUDIO,
-    AUDIO_FORMATS,
-    IMAGE,
-    JSON_ONLY,
-    CallFailed,
-    ChatMessage,
-    ChatReply,
-    ChatRequest,
-    InputRejected,
-    Medium,
-    ToolCall,
-    as_text,
-)
 
 BASE_URLS = {
     "openai": "https://api.openai.com/v1",
@@ -47,8 +34,8 @@ REASONING_MODELS = ("o1", "o3", "o4", "gpt-5")
 
 
 def complete(
-    settings: ModelSettings, request: ChatRequest, key: str, on_text: Callable[[str], None] | None
-) -> ChatReply:
+    settings: ModelSettings, request: messages.ChatRequest, key: str, on_text: Callable[[str], None] | None
+) -> messages.ChatReply:
     """Send a request and return the reply. `key`: the idempotency key. `on_text`: receives parts of a streamed reply.
 
     Raises:
@@ -79,7 +66,7 @@ def embed(settings: ModelSettings, texts: list[str], dimensions: int | None, key
         )
     vectors = [list(each.embedding) for each in sorted(reply.data, key=lambda each: each.index)]
     if len(vectors) != len(texts):
-        raise CallFailed(f"{settings.integration} returned {len(vectors)} vectors for {len(texts)} texts")
+        raise messages.CallFailed(f"{settings.integration} returned {len(vectors)} vectors for {len(texts)} texts")
     return vectors, reply.usage.prompt_tokens if reply.usage else 0
 
 
@@ -100,7 +87,7 @@ def _client(settings: ModelSettings) -> openai.OpenAI:
     }
     base_url = settings.base_url or BASE_URLS.get(settings.kind, "")
     if not base_url:
-        raise InputRejected(
+        raise messages.InputRejected(
             f"the integration {settings.integration} has no base URL, and the kind {settings.kind} has no default: set "
             "its base URL"
         )
@@ -113,7 +100,7 @@ def _client(settings: ModelSettings) -> openai.OpenAI:
     return openai.OpenAI(base_url=base_url, organization=organization or "", **shared)
 
 
-def chat_parameters(settings: ModelSettings, request: ChatRequest) -> dict[str, Any]:
+def chat_parameters(settings: ModelSettings, request: messages.ChatRequest) -> dict[str, Any]:
     """Return the parameters of a request as the library takes them."""
     is_openai = settings.kind in ("openai", "azure_openai")
     reasons = settings.model.startswith(REASONING_MODELS)
@@ -142,7 +129,7 @@ def chat_parameters(settings: ModelSettings, request: ChatRequest) -> dict[str, 
     return {name: value for name, value in parameters.items() if value is not None}
 
 
-def response_format(request: ChatRequest) -> dict[str, Any] | None:
+def response_format(request: messages.ChatRequest) -> dict[str, Any] | None:
     """Return the provider's JSON mode for a request, or None."""
     if not request.wants_json:
         return None
@@ -151,12 +138,12 @@ def response_format(request: ChatRequest) -> dict[str, Any] | None:
     return {"type": "json_schema", "json_schema": {"name": "answer", "schema": request.schema}}
 
 
-def message_parameters(request: ChatRequest) -> Iterator[dict[str, Any]]:
+def message_parameters(request: messages.ChatRequest) -> Iterator[dict[str, Any]]:
     """Yield the messages as the API takes them."""
     if request.wants_json and not any("json" in message.text.lower() for message in request.messages):
         # The JSON mode of OpenAI refuses requests that do not mention JSON.
-        yield {"role": "system", "content": JSON_ONLY}
-    pending: list[ToolCall] = []
+        yield {"role": "system", "content": messages.JSON_ONLY}
+    pending: list[messages.ToolCall] = []
     for message in request.messages:
         if message.role == "tool_call":
             pending += message.calls
@@ -167,10 +154,10 @@ def message_parameters(request: ChatRequest) -> Iterator[dict[str, Any]]:
         yield from _message_parameter(message)
 
 
-def _message_parameter(message: ChatMessage) -> Iterator[dict[str, Any]]:
+def _message_parameter(message: messages.ChatMessage) -> Iterator[dict[str, Any]]:
     if message.role == "tool":
         for call in message.calls:
-            yield {"role": "tool", "tool_call_id": call.id, "content": as_text(call.output)}
+            yield {"role": "tool", "tool_call_id": call.id, "content": messages.as_text(call.output)}
     elif message.media:
         parts: list[dict[str, Any]] = [{"type": "text", "text": message.text}] if message.text else []
         parts += [media_parameter(medium) for medium in message.media]
@@ -179,25 +166,25 @@ def _message_parameter(message: ChatMessage) -> Iterator[dict[str, Any]]:
         yield {"role": message.role, "content": message.text}
 
 
-def media_parameter(medium: Medium) -> dict[str, Any]:
+def media_parameter(medium: messages.Medium) -> dict[str, Any]:
     """Return a medium as a part of a message.
 
     Raises:
         InputRejected: when it is an address of something else than an image.
     """
-    if medium.kind == IMAGE:
+    if medium.kind == messages.IMAGE:
         return {"type": "image_url", "image_url": {"url": medium.url}}
     if medium.address:
-        raise InputRejected(
+        raise messages.InputRejected(
             f"OpenAI-compatible APIs load images only: send the {medium.kind} as Base64 with its mimeType"
         )
-    if medium.kind == AUDIO:
-        sound = {"data": medium.data, "format": AUDIO_FORMATS[medium.mime_type]}
+    if medium.kind == messages.AUDIO:
+        sound = {"data": medium.data, "format": messages.AUDIO_FORMATS[medium.mime_type]}
         return {"type": "input_audio", "input_audio": sound}
     return {"type": "file", "file": {"filename": "document.pdf", "file_data": medium.url}}
 
 
-def calls_parameter(calls: list[ToolCall]) -> dict[str, Any]:
+def calls_parameter(calls: list[messages.ToolCall]) -> dict[str, Any]:
     """Return the message by which the model called tools."""
     return {
         "role": "assistant",
@@ -218,10 +205,10 @@ def finish_reason(name: str | None) -> str:
     return FINISH_REASONS.get(name or "stop", (name or "stop").upper())
 
 
-def read_completion(completion: Any) -> ChatReply:
+def read_completion(completion: Any) -> messages.ChatReply:
     """Return the reply in a response."""
     if not completion.choices:
-        raise CallFailed("the reply has no choices")
+        raise messages.CallFailed("the reply has no choices")
     calls = [
         [call.id or call.function.name, call.function.name, call.function.arguments or ""]
         for choice in completion.choices
@@ -229,7 +216,7 @@ def read_completion(completion: Any) -> ChatReply:
         if getattr(call, "function", None)
     ]
     first = completion.choices[0]
-    return ChatReply(
+    return messages.ChatReply(
         texts=[choice.message.content or "" for choice in completion.choices],
         finish_reason="TOOL_CALLS" if calls else finish_reason(first.finish_reason),
         calls=calls,
@@ -260,7 +247,7 @@ class StreamedReply:
         self._reasoning: list[str] = []
         self._first_token_ms: int | None = None
 
-    def read(self, stream: Any) -> ChatReply:
+    def read(self, stream: Any) -> messages.ChatReply:
         """Return the reply when the stream has ended."""
         usage, id = None, ""
         for chunk in stream:
@@ -268,9 +255,9 @@ class StreamedReply:
             for choice in chunk.choices:
                 self._add(choice)
         if self._finish is None:
-            raise CallFailed("the stream ended before the reply was complete; the call may have been paid")
+            raise messages.CallFailed("the stream ended before the reply was complete; the call may have been paid")
         calls = [call for _, call in sorted(self._calls.items())]
-        return ChatReply(
+        return messages.ChatReply(
             texts=["".join(parts) for _, parts in sorted(self._texts.items())] or [""],
             finish_reason="TOOL_CALLS" if calls else finish_reason(self._finish),
             calls=calls,

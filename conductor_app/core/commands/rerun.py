@@ -15,22 +15,7 @@ from ..rules.finish import is_failure_handled
 from ..secret_places import SECRET_PLACES, Keys, Place, kept_places, places_of, refuse_new_receiver
 from ..snapshot import Identity, Run, Task
 from ..step_types import step_type_of
-from .reopen import (
-    Downstream,
-    creation_order,
-    delete_tasks,
-    failed_tasks,
-    find_restart_point,
-    is_reopened,
-    is_resumable,
-    notify_parent,
-    reopen_tasks,
-    reopened_run_facts,
-    require_whole_run,
-    superseded_keys,
-    terminate_tasks,
-    waiting_keys,
-)
+from . import reopen
 
 
 class EarlierAttempt(NamedTuple):
@@ -64,15 +49,18 @@ class Rerun:
     def __call__(self, run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if run.is_open:
             raise NotAllowedInState(f"Workflow {run.id} is {run.status}. Only an ended workflow can be rerun.")
-        require_whole_run(run)
+        reopen.require_whole_run(run)
         new = {"input": self.input, "correlation_id": self.correlation_id}
-        facts = {**reopened_run_facts(run, now), **{name: value for name, value in new.items() if value is not None}}
+        facts = {
+            **reopen.reopened_run_facts(run, now),
+            **{name: value for name, value in new.items() if value is not None},
+        }
         if self.key is None:
             yield TransitionRun("rerun", now, {**facts, "next_seq": 1})
-            yield from delete_tasks(run, run.tasks)
+            yield from reopen.delete_tasks(run, run.tasks)
         else:
             yield from self._rerun_from_task(self.key, run, ctx, facts, now)
-        yield from notify_parent(run, "rerun", self.asked)
+        yield from reopen.notify_parent(run, "rerun", self.asked)
 
     def _rerun_from_task(
         self, key: Key, run: Run, ctx: DecisionContext, facts: dict[str, Any], now: int
@@ -84,10 +72,10 @@ class Rerun:
         if self.attempt is not None:
             identities[key] = _identity_of_attempt(run, run.tasks[key], self.attempt)
         facts = {**facts, "next_seq": _next_seq(run, plan.gone, identities)}
-        effects: list[Effect] = [TransitionRun("rerun", now, facts), *delete_tasks(run, plan.gone)]
+        effects: list[Effect] = [TransitionRun("rerun", now, facts), *reopen.delete_tasks(run, plan.gone)]
         # A loop that is opened again reads the state of the run after these effects, such as its new input.
         after = apply_effects(run, effects)
-        effects += reopen_tasks(after, plan.waiting, DecisionContext(after, ctx.data), now, resumes=True)
+        effects += reopen.reopen_tasks(after, plan.waiting, DecisionContext(after, ctx.data), now, resumes=True)
         yield from effects
         given = {} if self.task_input is None else {key: self.task_input}
         places = self._kept_places(run.tasks[key], ctx)
@@ -136,7 +124,7 @@ class RerunPlan:
     """The tasks that a rerun deletes (`gone`), opens again (`waiting`) and creates again at once (`again`)."""
 
     def __init__(self, run: Run, key: Key) -> None:
-        trail = Downstream(run, key)
+        trail = reopen.Downstream(run, key)
         self.gone, self.waiting, self.again = trail.gone, trail.waiting, [key]
         self._undo_terminations(run)
         self._retry_other_failures(run)
@@ -144,21 +132,21 @@ class RerunPlan:
     def _undo_terminations(self, run: Run) -> None:
         """Delete what led to another TERMINATE as well, because it would end the run again at once."""
         target = self.again[0]
-        for end in sorted(terminate_tasks(run), key=creation_order):
+        for end in sorted(reopen.terminate_tasks(run), key=reopen.creation_order):
             if end.key not in self.gone:
-                self._add(Downstream(run, find_restart_point(run, end, spared=target).key))
+                self._add(reopen.Downstream(run, reopen.find_restart_point(run, end, spared=target).key))
 
     def _retry_other_failures(self, run: Run) -> None:
         """Retry other failed tasks, unless the run has already continued after them."""
-        for task in failed_tasks(run):
+        for task in reopen.failed_tasks(run):
             if task.key in self.gone or task.key in self.waiting or is_failure_handled(run, task, self.waiting):
                 continue
-            if is_reopened(task):
+            if reopen.is_reopened(task):
                 self.waiting[task.key] = step_type_of(task.step.type).failed_iteration(task)
-                self.gone |= superseded_keys(run, task)
+                self.gone |= reopen.superseded_keys(run, task)
             elif self._was_continued_past(run, task):
                 continue
-            elif is_resumable(task):
+            elif reopen.is_resumable(task):
                 self.waiting[task.key] = None
             else:
                 self.gone.add(task.key)
@@ -167,9 +155,9 @@ class RerunPlan:
     def _was_continued_past(self, run: Run, task: Task) -> bool:
         """Return True if the run continued after a permitted failure, and no join or loop reads it again."""
         went_on = any(key in run.tasks for key in step_type_of(task.step.type).successors(task))
-        return went_on and not any(key in self.waiting for key in waiting_keys(task))
+        return went_on and not any(key in self.waiting for key in reopen.waiting_keys(task))
 
-    def _add(self, trail: Downstream) -> None:
+    def _add(self, trail: reopen.Downstream) -> None:
         self.gone |= trail.gone
         self.waiting = {
             key: iteration for key, iteration in {**trail.waiting, **self.waiting}.items() if key not in self.gone

@@ -35,25 +35,12 @@ from ..effects import Effect, PruneIteration, ResolveTask, TransitionAttempt, Up
 from ..errors import StepRefused
 from ..expressions import quote_value
 from ..snapshot import GOOD_ENDS, UNKNOWN, Task, TaskState
-from .base import (
-    StepType,
-    complete_task,
-    completed_task,
-    engine_held_task,
-    fail_task,
-    gather_values,
-    is_expression,
-    is_whole_number,
-    outcome_of,
-    resolve_inputs,
-    unknown_word_message,
-    whole_number,
-)
+from . import base
 
 ITERATION_LIMIT = re.compile(r"iteration['\"]?\]?\s*<(=?)\s*(\d{1,9})\b")
 
 
-class DoWhile(StepType):
+class DoWhile(base.StepType):
     """Active while it iterates; leads to the head of its body in the current iteration (execution §8.9)."""
 
     type = "DO_WHILE"
@@ -90,12 +77,12 @@ class DoWhile(StepType):
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if not step.heads:
             raise StepRefused(f"The loop {step.ref} has an empty body: add steps to 'loopOver'.")
-        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        inputs = base.resolve_inputs(step, ctx, key, ctx.run, now)
         items = _items_of(step, inputs, ctx)
         if items == []:
-            yield completed_task(step, key, ctx.run, now, input=inputs, output={"iteration": 0})
+            yield base.completed_task(step, key, ctx.run, now, input=inputs, output={"iteration": 0})
             return
-        yield engine_held_task(
+        yield base.engine_held_task(
             step, key, ctx.run, now, iteration=1, input=inputs, output=_iteration_output(step, {}, 1, items)
         )
 
@@ -109,24 +96,24 @@ class DoWhile(StepType):
         failure = first_failure(outcomes)
         output = _add_iteration_output(ctx.attempt_payload(task, "output"), task.iteration, outcomes)
         if failure:
-            yield from fail_task(task, now, failure.reason or f"{failure.key} did not succeed.", output)
+            yield from base.fail_task(task, now, failure.reason or f"{failure.key} did not succeed.", output)
             return
         yield from self._iterate_or_end(task, ctx, now, outcomes, output)
 
     def _iterate_or_end(
         self, task: Task, ctx: DecisionContext, now: int, outcomes: list[TaskOutcome], output: dict[str, Any]
     ) -> Iterator[Effect]:
-        inputs = resolve_inputs(task.step, ctx, task.key, ctx.run, now)
+        inputs = base.resolve_inputs(task.step, ctx, task.key, ctx.run, now)
         items = _items_of(task.step, inputs, ctx)
         continues, error = _should_continue(task, ctx, inputs, items, outcomes, output)
         if error:
-            yield from fail_task(task, now, error, output, event="fail_for_good")
+            yield from base.fail_task(task, now, error, output, event="fail_for_good")
             return
         yield from _prune_old_iterations(task, inputs, output)
         limit = ctx.run.definition.limits.max_iterations
         if continues and limit and task.iteration >= limit:
             reason = f"The loop has run {limit} iterations, which is the maximum (MAX_LOOP_ITERATIONS)."
-            yield from fail_task(task, now, reason, output, event="fail_for_good")
+            yield from base.fail_task(task, now, reason, output, event="fail_for_good")
         elif continues:
             iteration = task.iteration + 1
             yield UpdateTask(
@@ -135,12 +122,12 @@ class DoWhile(StepType):
                 {"output": _iteration_output(task.step, output, iteration, items), "updated_at": now},
             )
         else:
-            yield from complete_task(task, now, output)
+            yield from base.complete_task(task, now, output)
 
     def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
         yield from super().reopen(task, ctx, now)
         if iteration is not None:
-            items = _items_of(task.step, resolve_inputs(task.step, ctx, task.key, ctx.run, now), ctx)
+            items = _items_of(task.step, base.resolve_inputs(task.step, ctx, task.key, ctx.run, now), ctx)
             former = _drop_iterations_from(ctx.attempt_payload(task, "output"), iteration)
             output = _iteration_output(task.step, former, iteration, items)
             yield UpdateTask(task.key, {"iteration": iteration}, {"output": output})
@@ -155,10 +142,10 @@ class DoWhile(StepType):
 def _requests_at_end(task: Task, ctx: DecisionContext, now: int) -> frozenset[DataRequest]:
     """Return the requests for the output and the inputs of a loop, which are read when an iteration has ended."""
     try:
-        gather_values(
+        base.gather_values(
             [
                 partial(ctx.attempt_payload, task, "output"),
-                partial(resolve_inputs, task.step, ctx, task.key, ctx.run, now),
+                partial(base.resolve_inputs, task.step, ctx, task.key, ctx.run, now),
             ]
         )
     except DataRequired as missing:
@@ -231,7 +218,7 @@ class ForEachItemState(TaskState, total=False):
     is_counted: bool
 
 
-class ForEachItem(StepType):
+class ForEachItem(base.StepType):
     """Active while the body is executed for its item.
 
     Its single iteration separates the body from those of other items.
@@ -250,7 +237,7 @@ class ForEachItem(StepType):
         item = ctx.require(ListItem(each.attempt.id, index)) if payload is UNKNOWN else payload["items"][index]
         item_input = {"item": item, "index": index}
         step_state = ForEachItemState(goes_on=each.step_state["goes_on"])
-        yield engine_held_task(
+        yield base.engine_held_task(
             step, key, ctx.run, now, iteration=1, step_state=step_state, input=item_input, output=item_input
         )
 
@@ -261,7 +248,7 @@ class ForEachItem(StepType):
         if failure := first_failure(outcomes):
             yield from _fail_item(task, failure.status, failure.reason, now)
         else:
-            yield from complete_task(task, now, outputs_by_ref(outcomes))
+            yield from base.complete_task(task, now, outputs_by_ref(outcomes))
 
     def on_child_failure(self, task: Task, failed: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """Fail the item after the failure of one of its tasks, when nothing else of it is open."""
@@ -308,7 +295,7 @@ class ForEachState(TaskState, total=False):
     forgotten: int
 
 
-class ForEach(StepType):
+class ForEach(base.StepType):
     """Active while items are left; leads to the tasks of the items that start. `iteration`: number of started items."""
 
     type = "FOR_EACH"
@@ -332,16 +319,16 @@ class ForEach(StepType):
         if step.get("items") in (None, "") and "_items" not in given:
             yield f"items field is required for taskType: {self.type} taskName: {name}"
         for field, least in (("parallel", 1), ("keepLastN", 0)):
-            if not is_whole_number(given.get(field), least):
+            if not base.is_whole_number(given.get(field), least):
                 yield f"{field} of taskName: {name} must be a whole number of at least {least}, or an expression"
         policy = given.get("onItemFailure")
-        if policy not in (None, "", FAIL, CONTINUE) and not is_expression(policy):
-            yield f"onItemFailure of taskName: {name}: {unknown_word_message(str(policy), (FAIL, CONTINUE))}"
+        if policy not in (None, "", FAIL, CONTINUE) and not base.is_expression(policy):
+            yield f"onItemFailure of taskName: {name}: {base.unknown_word_message(str(policy), (FAIL, CONTINUE))}"
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if not step.heads:
             raise StepRefused(f"{step.ref} has an empty body: add steps to 'loopOver'.")
-        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        inputs = base.resolve_inputs(step, ctx, key, ctx.run, now)
         items = _items_of(step, inputs, ctx)
         if items is None:
             raise StepRefused(f"{step.ref} has no list of items: set 'items'.")
@@ -349,7 +336,7 @@ class ForEach(StepType):
             raise StepRefused(f"The items of {step.ref} are null. Give a list: an empty one runs nothing.")
         task_input = {**{name: value for name, value in inputs.items() if name != "_items"}, "items": items}
         if not items:
-            yield completed_task(step, key, ctx.run, now, input=task_input, output=_combine_results(0, []))
+            yield base.completed_task(step, key, ctx.run, now, input=task_input, output=_combine_results(0, []))
             return
         most = _max_parallel_items(step, inputs)
         step_state: ForEachState = {
@@ -362,7 +349,7 @@ class ForEach(StepType):
             "goes_on": _continues_on_item_failure(step, inputs),
         }
         output = {"count": len(items)}
-        yield engine_held_task(
+        yield base.engine_held_task(
             step, key, ctx.run, now, iteration=step_state["to"], step_state=step_state, input=task_input, output=output
         )
 
@@ -385,7 +372,7 @@ class ForEach(StepType):
         else:
             output = _combine_results(step_state["count"], _outcomes_of_items(task, ctx, set(pruned)))
             yield UpdateTask(task.key, {"step_state": step_state})
-            yield from complete_task(task, now, output)
+            yield from base.complete_task(task, now, output)
         for iteration in pruned:
             yield PruneIteration(task.key, iteration)
 
@@ -420,7 +407,7 @@ class ForEach(StepType):
 def _max_parallel_items(step: Step, inputs: dict[str, Any]) -> int:
     """Return the maximum number of open items."""
     value = inputs.get("parallel")
-    most = 1 if value in (None, "") else whole_number(value)
+    most = 1 if value in (None, "") else base.whole_number(value)
     if most is None or most < 1:
         raise StepRefused(f"parallel of {step.ref} must be a whole number of at least 1, not {quote_value(value)}.")
     return most
@@ -462,7 +449,7 @@ def _record_ended_items(step_state: ForEachState, iterations: list[int]) -> list
 def _outcomes_of_items(task: Task, ctx: DecisionContext, pruned: set[int]) -> list[TaskOutcome]:
     """Return the outcomes of the items whose tasks are kept, in their order."""
     known = {item.key: item for item in ctx.inside(task.key)}
-    here = gather_values(partial(outcome_of, item, ctx) for item in known.values())
+    here = base.gather_values(partial(base.outcome_of, item, ctx) for item in known.values())
     others = [] if ctx.run.is_whole else ctx.require(StepOutcomes(task.key, task.step.heads[0], frozenset(known)))
     found = (outcome for outcome in (*here, *others) if outcome.key.iteration_path[-1] not in pruned)
     return sorted(found, key=lambda outcome: outcome.key.iteration_path)
@@ -491,7 +478,7 @@ def outcomes_of_iteration(task: Task, ctx: DecisionContext) -> list[TaskOutcome]
     others = [] if ctx.run.is_whole else ctx.require(IterationOutcomes(task.key, task.iteration, frozenset(known)))
     if others is None:
         return None
-    here = gather_values(partial(outcome_of, each, ctx) for each in known.values())
+    here = base.gather_values(partial(base.outcome_of, each, ctx) for each in known.values())
     return sorted([*here, *others], key=lambda outcome: outcome.seq)
 
 
@@ -563,7 +550,7 @@ def _inputs_of(step: Document) -> Mapping[str, Any]:
 def _kept_iterations(step: Step, inputs: dict[str, Any]) -> int:
     """Return the number of iterations to keep, by `keepLastN`; 0 for all."""
     keep = inputs.get("keepLastN")
-    number = 0 if keep in (None, "") else whole_number(keep)
+    number = 0 if keep in (None, "") else base.whole_number(keep)
     if number is None:
         raise StepRefused(f"keepLastN of {step.ref} must be a whole number, not {quote_value(keep)}.")
     return max(number, 0)

@@ -12,22 +12,12 @@ from ..events import event_name, is_internal, run_event_facts
 from ..expressions import quote_value
 from ..primitives import JsonValue
 from ..states import COMPLETED, FAILED, FAILED_FOR_GOOD
-from .base import (
-    RESPONSE,
-    BuiltIn,
-    QueuedWork,
-    StepType,
-    completed_task,
-    engine_held_task,
-    queued_task,
-    resolve_inputs,
-    value_of,
-)
+from . import base
 
 MAX_NAME_LENGTH = 255
 
 
-class Dynamic(StepType):
+class Dynamic(base.StepType):
     """A task with the name, and so of the type, that the input `dynamicTaskNameParam` names (execution §8.2).
 
     The engine enters the step that `as_executed` returns, so no task has this type.
@@ -41,7 +31,7 @@ class Dynamic(StepType):
     is_completed_externally = True
 
     def as_executed(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Step:
-        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        inputs = base.resolve_inputs(step, ctx, key, ctx.run, now)
         parameter = step.document.get("dynamicTaskNameParam") or ""
         name = inputs.get(parameter)
         if not isinstance(name, str) or not name.strip():
@@ -59,7 +49,7 @@ class Dynamic(StepType):
         return name
 
 
-class EventStep(StepType):
+class EventStep(base.StepType):
     """Completes when the event is published, or when a client completes it (asyncComplete) (execution §8.15).
 
     An event of this server is published in the decision itself, as a message in its transaction: once, and never lost.
@@ -77,7 +67,7 @@ class EventStep(StepType):
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         run = ctx.run
-        inputs = resolve_inputs(step, ctx, key, run, now)
+        inputs = base.resolve_inputs(step, ctx, key, run, now)
         # A step that is an EVENT by its name has the sink among its inputs.
         sink = ctx.resolve(step.document["sink"]) if "sink" in step.document else inputs.get("sink")
         if not isinstance(sink, str):
@@ -85,39 +75,39 @@ class EventStep(StepType):
         inputs |= {"sink": sink, "asyncComplete": step.async_complete}
         event = event_name(sink, run.definition.name, step.ref)
         if run.is_held or not is_internal(event):
-            yield queued_task(step, key, ctx, now, QueuedWork(self.type, inputs))
+            yield base.queued_task(step, key, ctx, now, base.QueuedWork(self.type, inputs))
             return
         payload = {**inputs, **run_event_facts(run), "event_produced": event}
         create: CreateTask
         if step.async_complete:
-            create = engine_held_task(step, key, run, now, input=inputs, output=payload)
+            create = base.engine_held_task(step, key, run, now, input=inputs, output=payload)
         else:
-            create = completed_task(step, key, run, now, input=inputs, output=payload)
+            create = base.completed_task(step, key, run, now, input=inputs, output=payload)
         yield create
         yield PublishEvent(event, create.task.attempt.id, payload)
 
 
-class HttpStep(BuiltIn):
+class HttpStep(base.BuiltIn):
     """Executed by a built-in worker."""
 
     type = "HTTP"
     receiving_inputs = ("uri",)
     icon = "http"
     required_inputs = ("http_request", "uri", "method")
-    output_members = {"response": RESPONSE}
+    output_members = {"response": base.RESPONSE}
 
 
-class HttpPollStep(BuiltIn):
+class HttpPollStep(base.BuiltIn):
     """Executed by a built-in worker."""
 
     type = "HTTP_POLL"
     receiving_inputs = ("uri", "terminationCondition")
     icon = "http"
     required_inputs = ("http_request", "uri", "method")
-    output_members = {"response": RESPONSE}
+    output_members = {"response": base.RESPONSE}
 
 
-class JdbcStep(BuiltIn):
+class JdbcStep(base.BuiltIn):
     """Executed by a built-in worker."""
 
     type = "JDBC"
@@ -132,7 +122,7 @@ class JdbcStep(BuiltIn):
             yield NamedUse(CONNECTION_TARGET, name, "connectionId")
 
 
-class KafkaPublishStep(BuiltIn):
+class KafkaPublishStep(base.BuiltIn):
     """Executed by a built-in worker."""
 
     type = "KAFKA_PUBLISH"
@@ -141,7 +131,7 @@ class KafkaPublishStep(BuiltIn):
     required_inputs = ("kafka_request",)
 
 
-class Inline(StepType):
+class Inline(base.StepType):
     """Completes at once, with the value as `result` (execution §8.17)."""
 
     type = "INLINE"
@@ -154,14 +144,14 @@ class Inline(StepType):
     is_forked_by_type = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
-        result = value_of(inputs.get("expression"), inputs.get("evaluatorType") or "javascript", inputs, ctx)
+        inputs = base.resolve_inputs(step, ctx, key, ctx.run, now)
+        result = base.value_of(inputs.get("expression"), inputs.get("evaluatorType") or "javascript", inputs, ctx)
         status = COMPLETED if not result.error else FAILED if result.timed_out else FAILED_FOR_GOOD
         output = {"error": result.error} if result.error else {"result": result.value}
-        yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=result.error)
+        yield base.completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=result.error)
 
 
-class Lambda(StepType):
+class Lambda(base.StepType):
     """Completes at once, with the return value as `result`; a script that fails has no output (execution §8.18)."""
 
     type = "LAMBDA"
@@ -172,11 +162,11 @@ class Lambda(StepType):
     is_forked_by_type = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        inputs = base.resolve_inputs(step, ctx, key, ctx.run, now)
         script = inputs.get("scriptExpression") or step.document.get("scriptExpression")
-        result = value_of(wrap_as_function(script), "javascript", inputs, ctx, "scriptExpression")
+        result = base.value_of(wrap_as_function(script), "javascript", inputs, ctx, "scriptExpression")
         output, status = ({}, FAILED) if result.error else ({"result": result.value}, COMPLETED)
-        yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=result.error)
+        yield base.completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=result.error)
 
 
 def wrap_as_function(script: object) -> object:
@@ -185,7 +175,7 @@ def wrap_as_function(script: object) -> object:
     return f"(function () {{ {script}\n}})()" if is_script else script
 
 
-class JsonJqTransform(StepType):
+class JsonJqTransform(base.StepType):
     """Completes at once, with the first value as `result` and all values as `resultList` (execution §8.19)."""
 
     type = "JSON_JQ_TRANSFORM"
@@ -197,14 +187,14 @@ class JsonJqTransform(StepType):
     is_forked_by_type = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        inputs = base.resolve_inputs(step, ctx, key, ctx.run, now)
         program = inputs.get("queryExpression")
         if isinstance(program, str) and program.strip():
             result = ctx.script("jq", program, inputs)
         else:
             result = ScriptResult(error="The jq program is missing. Set the input 'queryExpression'.")
         output, status = _jq_output(result), FAILED if result.error else COMPLETED
-        yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=result.error)
+        yield base.completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=result.error)
 
 
 def _jq_output(result: ScriptResult) -> dict[str, object]:

@@ -5,17 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..definition import STEP_STRUCTURES, StepSpot, structure_of_step, type_of, walk
-from ..document.fields import (
-    STEPS,
-    TASK_DEFINITION,
-    WORKFLOW_DEFINITION,
-    WORKFLOW_TASK,
-    FieldTable,
-    ListOf,
-    MapOf,
-    ObjectOf,
-    Reader,
-)
+from ..document import fields
 from ..document.reading import DEFINITION, PARAM
 from ..expressions import EVALUATORS, ScriptLanguage, evaluator, script_names, without_texts
 from ..primitives import JsonValue
@@ -188,7 +178,7 @@ def _drop_unless_key(found: re.Match[str]) -> str:
 
 OTHER_NAMES = frozenset(("workflowTaskType", "callbackFromWorker", "createdBy", "tags", "overwriteTags"))
 """Fields beside those of the tables: another name of `type`, tags, and some that clients send without an effect."""
-OF_TASK_DEFINITIONS = frozenset(spec.name for spec in TASK_DEFINITION)
+OF_TASK_DEFINITIONS = frozenset(spec.name for spec in fields.TASK_DEFINITION)
 OTHER_INPUTS = frozenset(
     ("duration", "until", "terminationStatus", "terminationReason", "workflowOutput", "http_request", "kafka_request")
 )
@@ -197,14 +187,14 @@ MIN_LIMITS = {"concurrentExecLimit": 0, "rateLimitPerFrequency": 0, "rateLimitFr
 
 def lint_unknown_fields(document: Mapping[str, Any], found: list[StepSpot]) -> Iterator[LintFinding]:
     """Yield a finding for each field of a workflow definition and of its steps that has no effect."""
-    for name, path in _unknown_fields(document, WORKFLOW_DEFINITION):
+    for name, path in _unknown_fields(document, fields.WORKFLOW_DEFINITION):
         if path == name and name in OF_TASK_DEFINITIONS:
             message = f"`{name}` has no effect here: it is a field of task definitions."
             yield LintFinding(WARNING, UNKNOWN_FIELD, path, message, name)
         else:
-            yield _unknown_field_finding(name, path, WORKFLOW_DEFINITION)
+            yield _unknown_field_finding(name, path, fields.WORKFLOW_DEFINITION)
     for spot in found:
-        table = (*WORKFLOW_TASK, *structure_of_step(spot.step).fields)
+        table = (*fields.WORKFLOW_TASK, *structure_of_step(spot.step).fields)
         for name, path in _unknown_fields(spot.step, table, spot.path):
             yield _finding_of_step(spot, name, path, table)
         inputs = spot.step.get("inputParameters")
@@ -216,7 +206,7 @@ def lint_unknown_fields(document: Mapping[str, Any], found: list[StepSpot]) -> I
 
 
 def lint_task_definition(document: Mapping[str, Any]) -> Iterator[LintFinding]:
-    yield from lint_document(document, TASK_DEFINITION)
+    yield from lint_document(document, fields.TASK_DEFINITION)
     for name, least in MIN_LIMITS.items():
         value = document.get(name)
         if type(value) is int and value < least:
@@ -225,7 +215,7 @@ def lint_task_definition(document: Mapping[str, Any]) -> Iterator[LintFinding]:
 
 
 def lint_document(
-    document: Mapping[str, Any], table: FieldTable, others: Collection[str] = ()
+    document: Mapping[str, Any], table: fields.FieldTable, others: Collection[str] = ()
 ) -> Iterator[LintFinding]:
     """Yield a finding for each field that the table of a document does not have.
 
@@ -236,7 +226,7 @@ def lint_document(
             yield _unknown_field_finding(name, path, table)
 
 
-def _unknown_fields(document: Mapping[str, Any], table: FieldTable, path: str = "") -> Iterator[tuple[str, str]]:
+def _unknown_fields(document: Mapping[str, Any], table: fields.FieldTable, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield name and path of each field that no table knows, nested objects included. Steps are left out."""
     known = {spec.name: spec.read for spec in table}
     for name, value in document.items():
@@ -247,26 +237,26 @@ def _unknown_fields(document: Mapping[str, Any], table: FieldTable, path: str = 
             yield name, place
 
 
-def _unknown_field_finding(name: str, path: str, table: FieldTable) -> LintFinding:
+def _unknown_field_finding(name: str, path: str, table: fields.FieldTable) -> LintFinding:
     near = closest_name(name, [spec.name for spec in table])
     message = f"Nothing reads the field `{name}`.{did_you_mean(near)}"
     return LintFinding(WARNING if near else HINT, UNKNOWN_FIELD, path, message, name, near)
 
 
-def _unknown_inside(value: JsonValue, read: Reader, path: str) -> Iterator[tuple[str, str]]:
-    if isinstance(read, ObjectOf) and isinstance(value, Mapping):
+def _unknown_inside(value: JsonValue, read: fields.Reader, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(read, fields.ObjectOf) and isinstance(value, Mapping):
         yield from _unknown_fields(value, read.table, path)
-    elif isinstance(read, ListOf) and read is not STEPS and isinstance(value, list):
+    elif isinstance(read, fields.ListOf) and read is not fields.STEPS and isinstance(value, list):
         for index, item in enumerate(value):
             yield from _unknown_inside(item, read.item, f"{path}[{index}]")
-    elif isinstance(read, MapOf) and isinstance(value, Mapping):
+    elif isinstance(read, fields.MapOf) and isinstance(value, Mapping):
         for key, item in value.items():
             yield from _unknown_inside(item, read.item, f"{path}[{key}]")
 
 
-def _finding_of_step(spot: StepSpot, name: str, path: str, table: FieldTable) -> LintFinding:
+def _finding_of_step(spot: StepSpot, name: str, path: str, table: fields.FieldTable) -> LintFinding:
     if path != f"{spot.path}.{name}":
-        return _unknown_field_finding(name, path, TASK_DEFINITION if ".taskDefinition." in path else table)
+        return _unknown_field_finding(name, path, fields.TASK_DEFINITION if ".taskDefinition." in path else table)
     if name in OF_TASK_DEFINITIONS:
         message = (
             f"`{name}` has no effect in a step: it is a field of task definitions. Write it into the task definition "

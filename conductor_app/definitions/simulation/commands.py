@@ -13,20 +13,7 @@ from typing import Any
 from ...access.authentication import current_user_id
 from ...access.grants import starter_refusal
 from ...access.variables import all_variables
-from ...core.data_requests import (
-    ActiveDomains,
-    CachedRunOutput,
-    CachedTaskOutput,
-    DataRequest,
-    DefinitionByName,
-    Environment,
-    IdempotencyLookup,
-    InlineDefinition,
-    SchemaCheck,
-    ScriptEvaluation,
-    TaskDefinitionByName,
-    UsePermission,
-)
+from ...core import data_requests
 from ...core.errors import Conflict, Invalid, NotFound, QuotaExceeded, RequestRefused
 from ...core.simulation import SimulatedOutcome, SimulatedRun, Simulation, SimulationScript, build_script
 from ...db.fields import dumps, loads
@@ -85,32 +72,32 @@ def _execution_document(part: SimulatedRun, now: int) -> dict[str, Any]:
     return simulated_document(part.run, sorted(rows, key=lambda row: row[0].seq), now)
 
 
-def _load_data(questions: Iterable[DataRequest]) -> Mapping[DataRequest, Any]:
+def _load_data(questions: Iterable[data_requests.DataRequest]) -> Mapping[data_requests.DataRequest, Any]:
     return {question: _load_one(question) for question in questions}
 
 
-def _load_one(question: DataRequest) -> Any:
+def _load_one(question: data_requests.DataRequest) -> Any:
     match question:
-        case ScriptEvaluation():
+        case data_requests.ScriptEvaluation():
             # Endless scripts of a draft must not slow down the runs of the saved definition.
             return run_script(replace(question, definition=f"simulation of {question.definition}"))
-        case DefinitionByName():
+        case data_requests.DefinitionByName():
             return resolved_definitions.read_unsaved(question.name, question.version)
-        case InlineDefinition():
+        case data_requests.InlineDefinition():
             return resolved_definitions.resolve_inline(question.document, question.allowed_secrets)
-        case TaskDefinitionByName():
+        case data_requests.TaskDefinitionByName():
             return resolved_definitions.task_document(question.name)
-        case SchemaCheck():
+        case data_requests.SchemaCheck():
             return check_against_schema(question)
-        case IdempotencyLookup() | CachedTaskOutput() | CachedRunOutput():
+        case data_requests.IdempotencyLookup() | data_requests.CachedTaskOutput() | data_requests.CachedRunOutput():
             # A simulation finds no earlier runs.
             return None
-        case ActiveDomains():
+        case data_requests.ActiveDomains():
             # There are no workers in a simulation: the first domain is used.
             return frozenset()
-        case Environment():
+        case data_requests.Environment():
             return all_variables()
-        case UsePermission():
+        case data_requests.UsePermission():
             return starter_refusal(current_user_id(), question.target_type, question.name)
     raise Invalid(f"A simulation cannot provide {type(question).__name__}, which this workflow needs.")
 

@@ -8,20 +8,7 @@ from typing import Any
 from ...access.encryption import decrypt_masked
 from ...access.grants import starter_refusal
 from ...access.secrets import load_secrets
-from ...core.data_requests import (
-    DataRequest,
-    DefinitionByName,
-    InlineDefinition,
-    ListItem,
-    SchemaCheck,
-    ScriptEvaluation,
-    ScriptResult,
-    SecretValues,
-    StoredPayloadContent,
-    TaskDefinitionByName,
-    TaskOutcome,
-    UsePermission,
-)
+from ...core import data_requests
 from ...core.definition import Definition
 from ...core.errors import Busy
 from ...core.primitives import JsonValue
@@ -43,7 +30,7 @@ class PayloadsNotLoaded(Exception):
         super().__init__(", ".join(sorted(paths)))
 
 
-class LoadedData(dict[DataRequest, Any]):
+class LoadedData(dict[data_requests.DataRequest, Any]):
     """Data that was loaded for a decision, by request.
 
     `contents`: payloads from blob storage, by path. `stored_paths`: paths in blob storage, by digest of the payload.
@@ -61,7 +48,7 @@ class LoadedData(dict[DataRequest, Any]):
         for request in [request for request in self if not request.is_lasting]:
             del self[request]
 
-    def load_from_rows(self, run: Run, requests: Iterable[DataRequest], now: int) -> None:
+    def load_from_rows(self, run: Run, requests: Iterable[data_requests.DataRequest], now: int) -> None:
         """Load the data that the database holds.
 
         Raises:
@@ -73,21 +60,21 @@ class LoadedData(dict[DataRequest, Any]):
             raise PayloadsNotLoaded(missing)
         self |= {request: self._substitute(request, value) for request, value in found.items()}
         for request in requests:
-            if isinstance(request, DefinitionByName):
+            if isinstance(request, data_requests.DefinitionByName):
                 self[request] = self.definition_by_name(request, now)
-            elif isinstance(request, InlineDefinition):
+            elif isinstance(request, data_requests.InlineDefinition):
                 self[request] = self.inline_definition(request, now)
-            elif isinstance(request, UsePermission):
+            elif isinstance(request, data_requests.UsePermission):
                 self[request] = starter_refusal(run.starter_id, request.target_type, request.name)
-            elif isinstance(request, SecretValues):
+            elif isinstance(request, data_requests.SecretValues):
                 self[request] = load_secrets(request.names)
-            elif isinstance(request, SchemaCheck):
+            elif isinstance(request, data_requests.SchemaCheck):
                 self[request] = check_against_schema(request)
-            elif isinstance(request, TaskDefinitionByName):
+            elif isinstance(request, data_requests.TaskDefinitionByName):
                 self[request] = resolved_definitions.task_document(request.name)
 
-    def _substitute(self, request: DataRequest, value: JsonValue) -> Any:
-        if isinstance(request, ListItem) and isinstance(value, ExternalPayload | MaskedPayload):
+    def _substitute(self, request: data_requests.DataRequest, value: JsonValue) -> Any:
+        if isinstance(request, data_requests.ListItem) and isinstance(value, ExternalPayload | MaskedPayload):
             item_lists.value.put(request.attempt_id, self._load_external(value)["items"])
             return item_lists.value.item(request.attempt_id, request.index)
         return self._load_external(value)
@@ -99,27 +86,27 @@ class LoadedData(dict[DataRequest, Any]):
                 return self.contents[value.path]
             case MaskedPayload():
                 return decrypt_masked(value.value)
-            case TaskOutcome(output=ExternalPayload() | MaskedPayload()):
+            case data_requests.TaskOutcome(output=ExternalPayload() | MaskedPayload()):
                 return replace(value, output=self._load_external(value.output))
-            case [TaskOutcome(), *_]:
+            case [data_requests.TaskOutcome(), *_]:
                 return [self._load_external(outcome) for outcome in value]
             case (seq, (ExternalPayload() | MaskedPayload()) as output):
                 return (seq, self._load_external(output))
         return value
 
-    def definition_by_name(self, request: DefinitionByName, now: int) -> Definition | None:
+    def definition_by_name(self, request: data_requests.DefinitionByName, now: int) -> Definition | None:
         return resolved_definitions.resolve_by_name(request.name, request.version, now)
 
-    def inline_definition(self, request: InlineDefinition, now: int) -> Definition | str:
+    def inline_definition(self, request: data_requests.InlineDefinition, now: int) -> Definition | str:
         """Return the resolved definition for an inline document, or the error message for it."""
         return resolved_definitions.resolve_inline(request.document, request.allowed_secrets, now)
 
-    def evaluate_scripts(self, requests: Iterable[DataRequest]) -> None:
+    def evaluate_scripts(self, requests: Iterable[data_requests.DataRequest]) -> None:
         """Run the requested scripts and read the requested payloads. Called without locks, because both can be slow."""
         for request in requests:
-            if isinstance(request, ScriptEvaluation):
+            if isinstance(request, data_requests.ScriptEvaluation):
                 self[request] = run_script(request)
-            elif isinstance(request, StoredPayloadContent):
+            elif isinstance(request, data_requests.StoredPayloadContent):
                 value = self.contents[request.path] = payload_storage.load_unmasked_payload(request.path)
                 # If another task receives this payload as its input, it is not stored twice.
                 self.stored_paths[digest_value(value)] = request.path
@@ -135,13 +122,13 @@ def _external_payload_paths(values: Iterable[Any]) -> Iterator[ExternalPayload]:
         match value:
             case ExternalPayload():
                 yield value
-            case TaskOutcome(output=ExternalPayload() as output) | (_, ExternalPayload() as output):
+            case data_requests.TaskOutcome(output=ExternalPayload() as output) | (_, ExternalPayload() as output):
                 yield output
-            case [TaskOutcome(), *_]:
+            case [data_requests.TaskOutcome(), *_]:
                 yield from _external_payload_paths(value)
 
 
-def run_script(request: ScriptEvaluation) -> ScriptResult:
+def run_script(request: data_requests.ScriptEvaluation) -> data_requests.ScriptResult:
     """Run a script in a helper process and return its result.
 
     Raises:
@@ -152,4 +139,4 @@ def run_script(request: ScriptEvaluation) -> ScriptResult:
         result = evaluate(request.language, request.source, inputs, key=name, owner=owner)
     except ScriptsUnavailable as busy:
         raise Busy(str(busy)) from busy
-    return ScriptResult(result.value, result.error or "", result.timed_out)
+    return data_requests.ScriptResult(result.value, result.error or "", result.timed_out)

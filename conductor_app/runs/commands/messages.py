@@ -18,17 +18,7 @@ from django.db.models.functions import Cast
 from ...access import audit
 from ...access.authentication import acting_as
 from ...access.encryption import decrypt_masked, encrypt_masked
-from ...core.errors import (
-    AlreadyResolved,
-    Conflict,
-    Forbidden,
-    Invalid,
-    NotAllowedInState,
-    NotFound,
-    QueueFull,
-    RequestRefused,
-    StepRefused,
-)
+from ...core import errors
 from ...core.masking import MARK, mask_encrypt, masked_names
 from ...core.snapshot import NEVER
 from ...core.states import RUN, RUNNING
@@ -58,7 +48,7 @@ MAX_TRIES = 500
 """Tries of a message, about eight hours, so that it survives an outage overnight. Then operators decide about it."""
 LATE_MS = 30_000
 """A message that is overdue by this time may have ended the process that delivered it."""
-FINAL_ERRORS = (Invalid, Forbidden, StepRefused)
+FINAL_ERRORS = (errors.Invalid, errors.Forbidden, errors.StepRefused)
 """Errors that another try would raise again."""
 CONSUMED_AT_ONCE = frozenset(("begin", "child_ended", "terminate"))
 """Subjects whose handlers delete the message in the transaction of its only effect, so that a message which another
@@ -125,7 +115,7 @@ def _deliver(message: Message) -> bool:
         try:
             fault_points.reach("in-delivery")
             HANDLERS.value[message.subject](message)
-        except (AlreadyResolved, NotFound, Conflict) as error:
+        except (errors.AlreadyResolved, errors.NotFound, errors.Conflict) as error:
             if _is_needed_still(message):
                 _schedule_redelivery(message, error)
                 return False
@@ -163,7 +153,7 @@ def _schedule_redelivery(message: Message, error: Exception) -> None:
     due_at = NEVER if is_final else _next_try_at(message)
     event = "message_undelivered" if due_at == NEVER else "message_not_delivered"
     log.exception(event, extra={"message_id": message.pk, "subject": message.subject})
-    failure = error.message if isinstance(error, RequestRefused) else type(error).__name__
+    failure = error.message if isinstance(error, errors.RequestRefused) else type(error).__name__
     outbox.update_messages([message.pk], tries=message.tries + 1, due_at=due_at, error=failure[:2000])
 
 
@@ -227,7 +217,7 @@ def discard_messages(ids: Iterable[int], by: str, reason: str) -> int:
 
 def _lock_and_audit(ids: Iterable[int], action: str, by: str, reason: str) -> Sequence[Message]:
     if not reason.strip():
-        raise Invalid("Enter a reason.")
+        raise errors.Invalid("Enter a reason.")
     rows = Message.objects.undelivered().defer("facts").filter(pk__in=list(ids)).order_by("pk")
     found = list(rows.select_for_update())
     for message in found:
@@ -259,7 +249,7 @@ def send_inbox_message(run_id: str, payload: dict[str, Any]) -> str:
     """
     size, most = len(dumps(payload) or ""), conf.task_payload_max_bytes
     if size > most:
-        raise Invalid(f"The message has {size} bytes; the limit is {most} bytes.")
+        raise errors.Invalid(f"The message has {size} bytes; the limit is {most} bytes.")
     with transaction.atomic():
         now = clock.now()
         row = (
@@ -280,11 +270,13 @@ def send_inbox_message(run_id: str, payload: dict[str, Any]) -> str:
 
 def _require_accepting_run(run_id: str, row: Run | None, now: int) -> Run:
     if row is None:
-        raise NotFound(f"No such workflow found by id: {run_id}")
+        raise errors.NotFound(f"No such workflow found by id: {run_id}")
     if row.status != RUNNING:
-        raise NotAllowedInState(f"Workflow {run_id} is {row.status}; only a RUNNING workflow can receive messages.")
+        raise errors.NotAllowedInState(
+            f"Workflow {run_id} is {row.status}; only a RUNNING workflow can receive messages."
+        )
     if row.inbox >= MAX_MESSAGES:
         row.inbox = data.delete_expired_messages(run_id, now)
     if row.inbox >= MAX_MESSAGES:
-        raise QueueFull(f"The inbox of workflow {run_id} is full ({MAX_MESSAGES} messages). Try again later.")
+        raise errors.QueueFull(f"The inbox of workflow {run_id} is full ({MAX_MESSAGES} messages). Try again later.")
     return row

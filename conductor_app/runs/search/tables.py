@@ -13,23 +13,8 @@ from ...core.step_types import STEP_TYPES
 from ...core.step_types.forks import ForkJoin, ForkJoinDynamic
 from ...definitions.models import ResolvedDefinition
 from ..models import Attempt, Run
+from . import fields
 from .documents import DocumentSearchField
-from .fields import (
-    MATCH_NONE,
-    ChoiceField,
-    ConstantField,
-    IdSearchField,
-    IntegerField,
-    IsNotNull,
-    NameListField,
-    RareTextField,
-    SearchField,
-    TimeField,
-    check_pattern,
-    column_expression,
-    compare_any,
-    matches_pattern,
-)
 from .free_text import SearchLanguage
 from .parser import Clause, QueryValue
 
@@ -39,7 +24,7 @@ CHANGES_AFTER_END_MS = 300_000
 
 
 @dataclass(frozen=True)
-class DefinitionNameField(SearchField):
+class DefinitionNameField(fields.SearchField):
     """Name of a definition. Patterns are resolved to names by the definitions, which are few."""
 
     def rewrite_for_index(self, clause: Clause) -> Clause:
@@ -49,18 +34,18 @@ class DefinitionNameField(SearchField):
         elif clause.operator not in ("=", "IN") or not any("*" in text for text in texts):
             return clause
         for value in clause.values:
-            check_pattern(value, value.text)
+            fields.check_pattern(value, value.text)
         names = [name for text in texts for name in (definition_names_like(text) if "*" in text else [text])]
         return Clause(clause.field, "IN", tuple(QueryValue(name, clause.position) for name in names), clause.position)
 
 
 def definition_names_like(pattern: str) -> list[str]:
-    found = ResolvedDefinition.objects.filter(matches_pattern(F("name"), pattern)).order_by("name")
+    found = ResolvedDefinition.objects.filter(fields.matches_pattern(F("name"), pattern)).order_by("name")
     return list(found.values_list("name", flat=True).distinct()[:MAX_NAMES])
 
 
 @dataclass(frozen=True)
-class UpdatedField(TimeField):
+class UpdatedField(fields.TimeField):
     """Time of the last change of a run. It has no index, because it changes too often.
 
     The indexes on end and status narrow the rows: a run changes only while it is open, or around its end.
@@ -86,29 +71,29 @@ COVERED_BY_ALL_ROWS = frozenset([""])
 DEFINITION_NAME = DefinitionNameField("name", rank=2)
 UPDATED = UpdatedField("updated_at", rank=5, started_by_time=started_by_time)
 
-RUN_FIELDS: dict[str, SearchField] = {
-    "workflowId": IdSearchField("id", rank=0),
+RUN_FIELDS: dict[str, fields.SearchField] = {
+    "workflowId": fields.IdSearchField("id", rank=0),
     "workflowType": DEFINITION_NAME,
     "workflowName": DEFINITION_NAME,
-    "version": IntegerField("version", covered_by=frozenset(["", "workflowType", "workflowName"])),
-    "status": ChoiceField("status", rank=3, covered_by=frozenset(["workflowType", "workflowName"]),
+    "version": fields.IntegerField("version", covered_by=frozenset(["", "workflowType", "workflowName"])),
+    "status": fields.ChoiceField("status", rank=3, covered_by=frozenset(["workflowType", "workflowName"]),
                     choices=tuple(sorted(RUN.statuses))),
-    "correlationId": SearchField("correlation_id", rank=1, has_partial_index=True),
-    "idempotencyKey": SearchField("idempotency_key", rank=1, is_nullable=True, is_ordered=False),
-    "parentWorkflowId": SearchField("parent_id", rank=1, has_partial_index=True, covered_by=COVERED_BY_ALL_ROWS),
-    "startTime": TimeField("created_at", is_order_column=True),
-    "createTime": TimeField("created_at", is_order_column=True),
-    "endTime": TimeField("ended_at", rank=4, is_nullable=True, started_by_time=started_by_time),
+    "correlationId": fields.SearchField("correlation_id", rank=1, has_partial_index=True),
+    "idempotencyKey": fields.SearchField("idempotency_key", rank=1, is_nullable=True, is_ordered=False),
+    "parentWorkflowId": fields.SearchField("parent_id", rank=1, has_partial_index=True, covered_by=COVERED_BY_ALL_ROWS),
+    "startTime": fields.TimeField("created_at", is_order_column=True),
+    "createTime": fields.TimeField("created_at", is_order_column=True),
+    "endTime": fields.TimeField("ended_at", rank=4, is_nullable=True, started_by_time=started_by_time),
     "updateTime": UPDATED,
     "modifiedTime": UPDATED,
-    "priority": IntegerField("priority", covered_by=COVERED_BY_ALL_ROWS),
-    "createdBy": SearchField("started_by", rank=5, covered_by=COVERED_BY_ALL_ROWS),
-    "event": SearchField("event", rank=1, has_partial_index=True),
-    "rateLimitKey": SearchField("limit_key", rank=1, has_partial_index=True),
-    "failedReferenceTaskNames": NameListField("failed_refs", rank=6),
-    "failedTaskNames": NameListField("failed_names"),
-    "reasonForIncompletion": RareTextField("reason", rank=6),
-    "classifier": ConstantField("", constant="workflow", covered_by=COVERED_BY_ALL_ROWS),
+    "priority": fields.IntegerField("priority", covered_by=COVERED_BY_ALL_ROWS),
+    "createdBy": fields.SearchField("started_by", rank=5, covered_by=COVERED_BY_ALL_ROWS),
+    "event": fields.SearchField("event", rank=1, has_partial_index=True),
+    "rateLimitKey": fields.SearchField("limit_key", rank=1, has_partial_index=True),
+    "failedReferenceTaskNames": fields.NameListField("failed_refs", rank=6),
+    "failedTaskNames": fields.NameListField("failed_names"),
+    "reasonForIncompletion": fields.RareTextField("reason", rank=6),
+    "classifier": fields.ConstantField("", constant="workflow", covered_by=COVERED_BY_ALL_ROWS),
     "input": DocumentSearchField("input"),
     "output": DocumentSearchField("output"),
     "variables": DocumentSearchField("variables"),
@@ -141,7 +126,7 @@ SPELLED_TYPES = {FORK: (ForkJoin.type, ForkJoinDynamic.type)}
 def searchable_attempts() -> QuerySet:
     found = Attempt.objects.all()
     # Without standalone tasks the filter is omitted, so that an index alone finds where a scan begins.
-    return found.filter(IsNotNull(F("run_id"))) if found.filter(run__isnull=True).exists() else found
+    return found.filter(fields.IsNotNull(F("run_id"))) if found.filter(run__isnull=True).exists() else found
 
 
 class AmongLiterals(Func):
@@ -155,7 +140,7 @@ class AmongLiterals(Func):
 
 
 @dataclass(frozen=True)
-class TaskStatus(ChoiceField):
+class TaskStatus(fields.ChoiceField):
     """The status that clients see: that of the attempt, or that of the task if it is more specific."""
 
     def rank_of(self, clause: Clause) -> int | None:
@@ -179,10 +164,10 @@ class TaskStatus(ChoiceField):
     def choices_condition(self, found: list[str], without_index: bool) -> Q:
         own = [OWN_STATUS[word] for word in found if word in OWN_STATUS]
         shows_task = Q(task__status__in=TASK_ONLY_STATUSES, task__attempt_id=F("id"))
-        conditions = MATCH_NONE
+        conditions = fields.MATCH_NONE
         if own:
             conditions |= (
-                Q(compare_any(column_expression("status", without_index), own))
+                Q(fields.compare_any(fields.column_expression("status", without_index), own))
                 & ~shows_task
                 & self.index_words(own, without_index)
             )
@@ -202,7 +187,7 @@ class TaskStatus(ChoiceField):
 
 
 @dataclass(frozen=True)
-class TaskName(SearchField):
+class TaskName(fields.SearchField):
     """Name of a task: that of its task definition, or the step type for steps that the engine executes."""
 
     def is_selective(self, text: str) -> bool:
@@ -211,7 +196,7 @@ class TaskName(SearchField):
     def equals_any(self, left: Expression | F, values: Sequence[QueryValue]) -> Q:
         types = [kind for value in values if not self.is_selective(value.text) for kind in self.types(value.text)]
         named = [value for value in values if self.is_selective(value.text) or "*" in value.text]
-        by_type = Q(task__type__in=types) if types else MATCH_NONE
+        by_type = Q(task__type__in=types) if types else fields.MATCH_NONE
         return by_type | super().equals_any(left, named) if named else by_type
 
     def types(self, text: str) -> tuple[str, ...]:
@@ -219,14 +204,14 @@ class TaskName(SearchField):
 
 
 @dataclass(frozen=True)
-class ScheduledField(TimeField):
+class ScheduledField(fields.TimeField):
     """Time at which an attempt was scheduled. Its id encodes the same time, and orders the rows."""
 
     def condition(self, clause: Clause, without_index: bool) -> Q:
         found = super().condition(clause, True)
         match clause.operator:
             case "NULL":
-                return MATCH_NONE
+                return fields.MATCH_NONE
             case "BETWEEN":
                 return found & self.since(clause.values[0]) & self.until(clause.values[1])
             case ">" | ">=":
@@ -253,7 +238,7 @@ def moment_of_id(moment: int) -> str:
 
 
 @dataclass(frozen=True)
-class RunField(SearchField):
+class RunField(fields.SearchField):
     """A field of the run. If few runs have the value, the search uses the ids of these runs."""
 
     scan_limit: int = JOINED_SCAN_LIMIT
@@ -270,24 +255,24 @@ class RunField(SearchField):
 
 
 @dataclass(frozen=True)
-class LookupField(SearchField):
+class LookupField(fields.SearchField):
     """A field whose condition a function builds from each searched text."""
 
-    lookup: Callable[[str], Q] = lambda text: MATCH_NONE
+    lookup: Callable[[str], Q] = lambda text: fields.MATCH_NONE
 
     def condition(self, clause: Clause, without_index: bool) -> Q:
         if clause.operator not in ("=", "IN"):
             return super().condition(clause, without_index)
-        found = MATCH_NONE
+        found = fields.MATCH_NONE
         for value in clause.values:
-            found |= self.lookup(check_pattern(value, value.text))
+            found |= self.lookup(fields.check_pattern(value, value.text))
         return found
 
 
 def by_reference(text: str) -> Q:
     """Return the condition for a task reference, in any iteration, or in one iteration such as `pay__2`."""
     if "*" in text:
-        return Q(matches_pattern(F("task__ref"), text))
+        return Q(fields.matches_pattern(F("task__ref"), text))
     [own, *in_iterations] = possible_keys(text)
     found = Q(task__ref=own.ref)
     for key in in_iterations:
@@ -297,12 +282,12 @@ def by_reference(text: str) -> Q:
 
 RUN_NAME = RunField("run__name")
 TASK_NAME = TaskName("name", rank=2, scan_limit=JOINED_SCAN_LIMIT)
-REASON = SearchField("reason")
+REASON = fields.SearchField("reason")
 
-TASK_FIELDS: dict[str, SearchField] = {
-    "taskId": IdSearchField("id", rank=0),
-    "workflowId": SearchField("run_id", rank=1, is_ordered=False),
-    "workflowInstanceId": SearchField("run_id", rank=1, is_ordered=False),
+TASK_FIELDS: dict[str, fields.SearchField] = {
+    "taskId": fields.IdSearchField("id", rank=0),
+    "workflowId": fields.SearchField("run_id", rank=1, is_ordered=False),
+    "workflowInstanceId": fields.SearchField("run_id", rank=1, is_ordered=False),
     "taskType": TASK_NAME,
     "taskDefName": TASK_NAME,
     "referenceTaskName": LookupField("task__ref", scan_limit=JOINED_SCAN_LIMIT, lookup=by_reference),
@@ -310,20 +295,20 @@ TASK_FIELDS: dict[str, SearchField] = {
     "workflowName": RUN_NAME,
     "correlationId": RunField("run__correlation_id"),
     "status": TaskStatus("status", rank=3, is_ordered=False, choices=tuple(sorted({*OWN_STATUS, *TASK_ONLY_STATUSES}))),
-    "workerId": SearchField("worker"),
-    "domain": SearchField("domain", rank=2, has_partial_index=True),
+    "workerId": fields.SearchField("worker"),
+    "domain": fields.SearchField("domain", rank=2, has_partial_index=True),
     "scheduledTime": ScheduledField("scheduled_at", is_order_column=True),
-    "startTime": TimeField("started_at", is_nullable=True, started_by_time=task_started_by_time),
-    "endTime": TimeField("ended_at", is_nullable=True, started_by_time=task_started_by_time),
-    "updateTime": TimeField("updated_at", is_nullable=True, started_by_time=task_started_by_time),
-    "retryCount": IntegerField("number"),
-    "pollCount": IntegerField("poll_count"),
-    "workflowPriority": IntegerField("run__priority", scan_limit=JOINED_SCAN_LIMIT),
-    "priority": IntegerField("run__priority", scan_limit=JOINED_SCAN_LIMIT),
+    "startTime": fields.TimeField("started_at", is_nullable=True, started_by_time=task_started_by_time),
+    "endTime": fields.TimeField("ended_at", is_nullable=True, started_by_time=task_started_by_time),
+    "updateTime": fields.TimeField("updated_at", is_nullable=True, started_by_time=task_started_by_time),
+    "retryCount": fields.IntegerField("number"),
+    "pollCount": fields.IntegerField("poll_count"),
+    "workflowPriority": fields.IntegerField("run__priority", scan_limit=JOINED_SCAN_LIMIT),
+    "priority": fields.IntegerField("run__priority", scan_limit=JOINED_SCAN_LIMIT),
     "reason": REASON,
     "reasonForIncompletion": REASON,
-    "subWorkflowId": SearchField("child_id"),
-    "retriedTaskId": SearchField("previous_id"),
+    "subWorkflowId": fields.SearchField("child_id"),
+    "retriedTaskId": fields.SearchField("previous_id"),
     "input": DocumentSearchField("input"),
     "output": DocumentSearchField("output"),
 }

@@ -15,17 +15,7 @@ from django.http.response import HttpResponseBase
 from django.utils.decorators import classonlymethod
 from django.views import View
 
-from ...access.tokens import (
-    DOT_SEGMENTS,
-    DOWNLOAD,
-    DOWNLOAD_VALID_MS,
-    UPLOAD,
-    UPLOAD_VALID_MS,
-    artifact_address,
-    artifact_path,
-    is_artifact_host,
-    verify_link,
-)
+from ...access import tokens
 from ...core.errors import Busy, Expired, Invalid, NotFound
 from ...db.statements import read_snapshot
 from ...runs.models import Attempt
@@ -35,19 +25,7 @@ from ..commands import artifacts, tasks
 from ..core.decisions import ERROR, LINK, OBJECT, REFERENCE, S3, ArtifactValue
 from ..models import Artifact
 from ..queries.tasks import format_timestamp, worker_facts
-from .base import (
-    PAGE_QUERY_OPTIONS,
-    InvalidRequestArguments,
-    Json,
-    NoContent,
-    NoMatchingMethod,
-    check_params,
-    error_response,
-    parse_page,
-    parse_range,
-    parse_timestamp,
-    receive_upload,
-)
+from . import base
 from .view import GET_ARTIFACT_SCOPES, ApiMethod, TaskclusterRequest, TaskclusterView, task_credentials
 
 UNKNOWN_TYPE = "application/binary"
@@ -60,7 +38,7 @@ def parse_artifact(document: dict[str, Any]) -> ArtifactValue:
     return ArtifactValue(
         kind,
         document.get("contentType", UNKNOWN_TYPE),
-        parse_timestamp(document["expires"], "expires"),
+        base.parse_timestamp(document["expires"], "expires"),
         {name: document[name] for name in DETAIL_FIELDS.get(kind, ())},
         document.get("contentLength"),
     )
@@ -70,20 +48,20 @@ def upload_reply(request: HttpRequest, row: Artifact) -> dict[str, Any]:
     """Return the response to a worker that uploads the content next."""
     return {
         "storageType": row.kind,
-        "putUrl": content_address(request, row, UPLOAD),
-        "expires": format_timestamp(clock.now() + UPLOAD_VALID_MS),
+        "putUrl": content_address(request, row, tokens.UPLOAD),
+        "expires": format_timestamp(clock.now() + tokens.UPLOAD_VALID_MS),
         "contentType": row.content_type,
     }
 
 
 def content_address(request: HttpRequest, row: Artifact, purpose: str) -> str:
     """Return an address of this server that allows one purpose for a limited time."""
-    return request.build_absolute_uri(artifact_address(row.task_id, row.number, row.name, purpose))
+    return request.build_absolute_uri(tokens.artifact_address(row.task_id, row.number, row.name, purpose))
 
 
 def download_url(request: HttpRequest, row: Artifact) -> str:
     """Return the address of the content: on this server, or the target of a reference."""
-    return row.details["url"] if row.kind == REFERENCE else content_address(request, row, DOWNLOAD)
+    return row.details["url"] if row.kind == REFERENCE else content_address(request, row, tokens.DOWNLOAD)
 
 
 HOUR_MS = 3_600_000
@@ -136,19 +114,19 @@ def upload_method(request: HttpRequest, row: Artifact, proposed: dict[str, Any])
     if "putUrl" not in proposed:
         return {}
     headers = {"Content-Type": row.content_type, "Content-Length": str(proposed["putUrl"]["contentLength"])}
-    url, expires = content_address(request, row, UPLOAD), format_timestamp(clock.now() + UPLOAD_VALID_MS)
+    url, expires = content_address(request, row, tokens.UPLOAD), format_timestamp(clock.now() + tokens.UPLOAD_VALID_MS)
     return {"putUrl": {"url": url, "expires": expires, "headers": headers}}
 
 
 def download_method(request: HttpRequest, row: Artifact, accepted: dict[str, Any]) -> dict[str, Any] | None:
     """Return a download method that the client accepts, or None."""
-    url = content_address(request, row, DOWNLOAD)
+    url = content_address(request, row, tokens.DOWNLOAD)
     if accepted.get("getUrl"):
         hashes = row.details.get("hashes", {})
         return {
             "method": "getUrl",
             "url": url,
-            "expires": format_timestamp(clock.now() + DOWNLOAD_VALID_MS),
+            "expires": format_timestamp(clock.now() + tokens.DOWNLOAD_VALID_MS),
             "hashes": hashes,
         }
     return {"method": "simple", "url": url} if accepted.get("simple") else None
@@ -196,10 +174,10 @@ class NamedArtifact(TaskclusterView):
         """Redirect to the content of the artifact."""
         row = self.resolve_links(request)
         if row.kind == ERROR:
-            reply = Json(row.details, 424)
+            reply = base.Json(row.details, 424)
         else:
             url = download_url(request, row)
-            reply = Json({"storageType": row.kind, "url": url}, 303)
+            reply = base.Json({"storageType": row.kind, "url": url}, 303)
             reply.headers["Location"] = url
         reply.headers[TYPE_HEADER] = row.kind
         return reply
@@ -208,9 +186,9 @@ class NamedArtifact(TaskclusterView):
         """Return how the content can be downloaded."""
         row = self.resolve_links(request)
         if row.kind == OBJECT:
-            return Json(download_reply(row))
+            return base.Json(download_reply(row))
         location = row.details if row.kind == ERROR else {"url": download_url(request, row)}
-        return Json({"storageType": row.kind, **location})
+        return base.Json({"storageType": row.kind, **location})
 
     def info_reply(self, request: TaskclusterRequest) -> HttpResponse:
         """Return the metadata of the artifact. A link is not followed.
@@ -221,17 +199,17 @@ class NamedArtifact(TaskclusterView):
         row = artifacts.find(request.params["taskId"], self.run_number(request), request.params["name"])
         if not row.is_present:
             raise NotFound(f"Artifact {row.name} is not finished.")
-        return Json(artifacts.artifact_document(row))
+        return base.Json(artifacts.artifact_document(row))
 
     @read_snapshot()
     def list_reply(self, request: TaskclusterRequest) -> HttpResponse:
         """Return all artifacts of the run."""
-        page, task_id = parse_page(request.options, str), request.params["taskId"]
+        page, task_id = base.parse_page(request.options, str), request.params["taskId"]
         task, run_number = tasks.find_task(task_id), self.run_number(request)
         if run_number >= len(task.attempts):
             raise NotFound(f"Task {task_id} has no run {run_number}.")
         rows = Artifact.objects.of(task_id, run_number).starting_after(page.after)[: page.size + 1]
-        return Json(page.reply("artifacts", list(rows), lambda row: [row.name], artifacts.artifact_document))
+        return base.Json(page.reply("artifacts", list(rows), lambda row: [row.name], artifacts.artifact_document))
 
 
 class ArtifactOne(NamedArtifact):
@@ -245,19 +223,19 @@ class ArtifactOne(NamedArtifact):
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         new, name = parse_artifact(request.document), request.params["name"]
-        if name in DOT_SEGMENTS:
-            raise InvalidRequestArguments(
+        if name in tokens.DOT_SEGMENTS:
+            raise base.InvalidRequestArguments(
                 f"The artifact name {name!r} is refused: no client can send it in an address."
             )
         row = artifacts.create(request.params["taskId"], self.run_number(request), name, new)
         if row.kind == OBJECT:
-            return Json(creation_reply(row))
-        return Json(upload_reply(request, row) if row.kind == S3 else {"storageType": row.kind})
+            return base.Json(creation_reply(row))
+        return base.Json(upload_reply(request, row) if row.kind == S3 else {"storageType": row.kind})
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         upload_id = request.document["uploadId"]
         artifacts.finish(request.params["taskId"], self.run_number(request), request.params["name"], upload_id)
-        return NoContent()
+        return base.NoContent()
 
     get = NamedArtifact.redirect_reply
 
@@ -301,7 +279,7 @@ class Artifacts(NamedArtifact):
     """/task/{taskId}/runs/{runId}/artifacts: list the artifacts of a run."""
 
     methods = {"GET": ApiMethod("listArtifacts", scopes="queue:list-artifacts:<taskId>:<runId>")}
-    known_options = PAGE_QUERY_OPTIONS
+    known_options = base.PAGE_QUERY_OPTIONS
     get = NamedArtifact.list_reply
 
 
@@ -309,7 +287,7 @@ class LatestArtifacts(NamedArtifact):
     """/task/{taskId}/artifacts: list the artifacts of the latest run."""
 
     methods = {"GET": ApiMethod("listLatestArtifacts", scopes="queue:list-artifacts:<taskId>")}
-    known_options = PAGE_QUERY_OPTIONS
+    known_options = base.PAGE_QUERY_OPTIONS
     get = NamedArtifact.list_reply
 
 
@@ -332,17 +310,17 @@ class ArtifactBytes(View):
     def dispatch(self, request: HttpRequest, *args: object, **params: str) -> HttpResponseBase:
         method = {"PUT": "putArtifact"}.get(str(request.method), "fetchArtifact")
         try:
-            check_params(params)
+            base.check_params(params)
             return super().dispatch(request, params["taskId"], int(params["runId"]), params["name"])
         except Exception as error:
-            return error_response(error, request, method, params, None)
+            return base.error_response(error, request, method, params, None)
 
     def put(self, request: HttpRequest, task_id: str, number: int, name: str) -> HttpResponse:
-        verify_link(artifact_path(task_id, number, name), UPLOAD, request.GET.dict())
+        tokens.verify_link(tokens.artifact_path(task_id, number, name), tokens.UPLOAD, request.GET.dict())
         encoding = request.headers.get("Content-Encoding", "")
         if len(encoding) > MAX_ENCODING_LENGTH or not encoding.isascii() or not encoding.isprintable():
             raise Invalid("Unsupported Content-Encoding.")
-        upload = receive_upload(request, conf.artifact_max_bytes)
+        upload = base.receive_upload(request, conf.artifact_max_bytes)
         try:
             artifacts.store_content(task_id, number, name, upload, encoding)
         except Busy as away:
@@ -351,8 +329,8 @@ class ArtifactBytes(View):
         return HttpResponse(status=200)
 
     def get(self, request: HttpRequest, task_id: str, number: int, name: str) -> HttpResponseBase:
-        verify_link(artifact_path(task_id, number, name), DOWNLOAD, request.GET.dict())
-        if conf.artifact_url and not is_artifact_host(request.get_host()):
+        tokens.verify_link(tokens.artifact_path(task_id, number, name), tokens.DOWNLOAD, request.GET.dict())
+        if conf.artifact_url and not tokens.is_artifact_host(request.get_host()):
             # The signature of a link does not include the host, so the link could be changed to that of the pages.
             return HttpResponseRedirect(conf.artifact_url + request.get_full_path())
         row = artifacts.find_present(task_id, number, name)
@@ -373,7 +351,7 @@ def requested_range(request: HttpRequest, row: Artifact) -> range | None:
     """
     is_the_same = request.headers.get("If-Range", entity_tag(row)) == entity_tag(row)
     is_read = request.method == "GET" and is_the_same
-    return parse_range(request.headers.get("Range", ""), row.size) if is_read else None
+    return base.parse_range(request.headers.get("Range", ""), row.size) if is_read else None
 
 
 def entity_tag(row: Artifact) -> str:
@@ -418,7 +396,7 @@ class ObjectUpload(TaskclusterView):
             "uploadId": document["uploadId"],
             "expires": format_timestamp(row.expires_at),
         }
-        return Json({**facts, "uploadMethod": method})
+        return base.Json({**facts, "uploadMethod": method})
 
 
 def decode_content(text: str) -> bytes:
@@ -438,7 +416,7 @@ class FinishUpload(TaskclusterView):
         document, key = request.document, parse_object_name(request.params["objectName"])
         request.require(projectId=document["projectId"])
         artifacts.finish_upload(key, document["uploadId"], document["projectId"], document.get("hashes", {}))
-        return Json({})
+        return base.Json({})
 
 
 class FinishedObject(TaskclusterView):
@@ -459,8 +437,8 @@ class StartDownload(FinishedObject):
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         method = download_method(request, self.find_finished(request), request.document["acceptDownloadMethods"])
         if method is None:
-            raise NoMatchingMethod
-        return Json(method)
+            raise base.NoMatchingMethod
+        return base.Json(method)
 
 
 class ObjectDownload(FinishedObject):
@@ -470,7 +448,7 @@ class ObjectDownload(FinishedObject):
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         url = (download_method(request, self.find_finished(request), {"simple": True}) or {})["url"]
-        reply = Json({"url": url}, 303)
+        reply = base.Json({"url": url}, 303)
         reply.headers["Location"] = url
         return reply
 
@@ -483,4 +461,4 @@ class ObjectMetadata(FinishedObject):
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         row = self.find_finished(request)
         facts = {"projectId": row.details["projectId"], "expires": format_timestamp(row.expires_at)}
-        return Json({**facts, "hashes": row.details.get("hashes", {})})
+        return base.Json({**facts, "hashes": row.details.get("hashes", {})})

@@ -22,19 +22,7 @@ from django.db import DataError
 from django.http import HttpRequest, HttpResponse, RawPostDataException
 from django.http.request import UnreadablePostError
 
-from ...core.errors import (
-    Busy,
-    Conflict,
-    Expired,
-    Forbidden,
-    Invalid,
-    NotFound,
-    PayloadTooLarge,
-    QuotaExceeded,
-    RequestRefused,
-    Unauthenticated,
-    UnsupportedMediaType,
-)
+from ...core import errors
 from ...core.primitives import JsonValue
 from ...db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ...utils import clock
@@ -65,23 +53,23 @@ def NoContent() -> HttpResponse:
 log = logging.getLogger(__name__)
 
 
-class MalformedPayload(Invalid):
+class MalformedPayload(errors.Invalid):
     """Raised when the body is not JSON, or its content type is not that of JSON."""
 
 
-class InvalidRequestArguments(Invalid):
+class InvalidRequestArguments(errors.Invalid):
     """Raised when a part of the path, or a query parameter, is invalid."""
 
 
-class InputValidationError(Invalid):
+class InputValidationError(errors.Invalid):
     """Raised when the body does not match the schema of the method."""
 
 
-class InputTooLarge(Invalid):
+class InputTooLarge(errors.Invalid):
     """Raised when the body is larger than the server accepts."""
 
 
-class NoMatchingMethod(Invalid):
+class NoMatchingMethod(errors.Invalid):
     """Raised when the client supports none of the download methods of the object."""
 
 
@@ -91,18 +79,18 @@ CODE_BY_ERROR: dict[type[Exception], tuple[str, int]] = {
     InputValidationError: ("InputValidationError", 400),
     InputTooLarge: ("InputTooLarge", 413),
     NoMatchingMethod: ("NoMatchingMethod", 406),
-    UnsupportedMediaType: ("InputError", 415),
-    Invalid: ("InputError", 400),
+    errors.UnsupportedMediaType: ("InputError", 415),
+    errors.Invalid: ("InputError", 400),
     DataError: ("InputError", 400),
-    Unauthenticated: ("AuthenticationFailed", 401),
-    Forbidden: ("InsufficientScopes", 403),
-    Expired: ("ResourceExpired", 410),
-    NotFound: ("ResourceNotFound", 404),
-    Conflict: ("RequestConflict", 409),
+    errors.Unauthenticated: ("AuthenticationFailed", 401),
+    errors.Forbidden: ("InsufficientScopes", 403),
+    errors.Expired: ("ResourceExpired", 410),
+    errors.NotFound: ("ResourceNotFound", 404),
+    errors.Conflict: ("RequestConflict", 409),
     # A code of this server: the original limits no caller.
-    QuotaExceeded: ("TooManyRequests", 429),
+    errors.QuotaExceeded: ("TooManyRequests", 429),
     # Clients repeat requests that get this status.
-    Busy: ("InternalServerError", 503),
+    errors.Busy: ("InternalServerError", 503),
     # The client has disconnected while it sent its request.
     UnreadablePostError: ("MalformedPayload", 400),
 }
@@ -121,14 +109,16 @@ def error_response(
     if status == 503:
         log_transient_error(request, error)
         discard_broken_connection()
-        message = error.message if isinstance(error, Busy) else f"{describe_transient(error)} Send the request again."
+        message = (
+            error.message if isinstance(error, errors.Busy) else f"{describe_transient(error)} Send the request again."
+        )
     time = format_timestamp(clock.now())
     reply = Json(taskcluster_error(code, status, message, time, method, params, payload), status)
     if status == 401:
         reply.headers["www-authenticate"] = "hawk"
     if status == 503:
         reply.headers["Retry-After"] = "1"
-    if isinstance(error, QuotaExceeded):
+    if isinstance(error, errors.QuotaExceeded):
         reply.headers["Retry-After"] = str(error.retry_after)
     reply._has_been_logged = True  # type: ignore[attr-defined]  # by Django, as a warning
     return reply
@@ -235,7 +225,7 @@ def _parse_token(token: str, position_types: tuple[type, ...]) -> tuple[Any, ...
         position = None
     is_valid = isinstance(position, list) and [type(each) for each in position] == list(position_types)
     if not is_valid or any("\0" in each if isinstance(each, str) else abs(each) >= 2**63 for each in position):
-        raise Invalid("Invalid continuationToken. Use a token from an earlier response of this server.")
+        raise errors.Invalid("Invalid continuationToken. Use a token from an earlier response of this server.")
     return tuple(position)
 
 
@@ -333,7 +323,7 @@ def read_bytes(request: HttpRequest) -> bytes:
         if size > MAX_BYTES:
             raise InputTooLarge(f"The body of a request may have at most {MAX_BYTES} bytes.")
         return decompress(request.body, request.META.get("HTTP_CONTENT_ENCODING", ""), MAX_BYTES)
-    except PayloadTooLarge as error:
+    except errors.PayloadTooLarge as error:
         raise InputTooLarge(error.message) from None
     except (ValueError, UnreadablePostError, RawPostDataException):
         raise MalformedPayload("The body of the request could not be read.") from None
@@ -344,16 +334,16 @@ def _refuse_lone_surrogates(body: bytes) -> None:
     try:
         json.dumps(json.loads(body), ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise Invalid("The body contains a lone surrogate, which is not allowed.") from None
+        raise errors.Invalid("The body contains a lone surrogate, which is not allowed.") from None
     except (ValueError, RecursionError):
         return
 
 
 def _refuse_unstorable(value: JsonValue, body: bytes) -> None:
     if ESCAPED_NUL in body.lower() and "\0" in json.dumps(value, ensure_ascii=False).replace("\\u0000", "\0"):
-        raise Invalid("The body contains the character NUL, which is not allowed.")
+        raise errors.Invalid("The body contains the character NUL, which is not allowed.")
     if is_too_deep(value, body, MAX_DEPTH):
-        raise Invalid(f"The body is nested more than {MAX_DEPTH} levels deep.")
+        raise errors.Invalid(f"The body is nested more than {MAX_DEPTH} levels deep.")
 
 
 def validate_body(method: str, value: JsonValue) -> Any:
@@ -407,7 +397,7 @@ class RequestBodyStream(io.RawIOBase):
         super().__init__()
         self._source, self._declared_size, self._max_bytes = source, size, max_bytes
         self.bytes_read = 0
-        self.read_error: RequestRefused | None = None
+        self.read_error: errors.RequestRefused | None = None
         """Why it cannot be read: storages put words of their own in its place."""
 
     def readable(self) -> bool:
@@ -438,7 +428,7 @@ class RequestBodyStream(io.RawIOBase):
             return self._fail_with(UPLOAD_INTERRUPTED)
         return chunk if chunk or self._declared_size is None else self._fail_with(UPLOAD_INTERRUPTED)
 
-    def _fail_with(self, message: str, kind: type[RequestRefused] = Invalid) -> NoReturn:
+    def _fail_with(self, message: str, kind: type[errors.RequestRefused] = errors.Invalid) -> NoReturn:
         self.read_error = kind(message)
         raise self.read_error
 
@@ -468,7 +458,7 @@ def receive_upload(request: HttpRequest, max_bytes: int) -> RequestUpload:
         return RequestUpload(RequestBodyStream(request.META["wsgi.input"].read, None, max_bytes))
     size = request.META.get("CONTENT_LENGTH") or "0"
     if not (size.isascii() and size.isdigit()):
-        raise Invalid("Invalid Content-Length: it must be a number.")
+        raise errors.Invalid("Invalid Content-Length: it must be a number.")
     if int(size) > max_bytes:
         raise InputTooLarge(f"An artifact may have at most {max_bytes} bytes.")
     return RequestUpload(RequestBodyStream(request.read, int(size), max_bytes))

@@ -26,25 +26,8 @@ from ..queries.tasks import (
     status_document,
     worker_facts,
 )
+from . import view
 from .base import PAGE_QUERY_OPTIONS, Json, add_one_year, parse_page, parse_success, parse_timestamp
-from .view import (
-    CANCEL_TASK_SCOPES,
-    CHANGE_TASK_PRIORITY_SCOPES,
-    CLAIM_TASK_SCOPES,
-    CLAIM_WORK_SCOPES,
-    CREATE_TASK_SCOPES,
-    RERUN_TASK_SCOPES,
-    SCHEDULE_TASK_SCOPES,
-    STATUSES_SCOPES,
-    TASKS_SCOPES,
-    ApiMethod,
-    TaskclusterRequest,
-    TaskclusterView,
-    TaskclusterWorkerRequest,
-    TaskclusterWorkerView,
-    require_facts,
-    task_credentials,
-)
 
 MINUTE_MS, DAY_MS = 60_000, 86_400_000
 MAX_SKEW_MS = 15 * MINUTE_MS
@@ -157,21 +140,21 @@ def _credentials(standalone: StandaloneTask, attempt: Attempt, scopes: list[str]
     run = f"{standalone.id}/{attempt.number}"
     attempt_scopes = [f"queue:{right}:{run}" for right in ("reclaim-task", "resolve-task", "create-artifact")]
     client_id = f"task-client/{run}/on/{attempt.worker}/until/{ends_at // 1000}"
-    return task_credentials(client_id, [*attempt_scopes, *scopes], ends_at)
+    return view.task_credentials(client_id, [*attempt_scopes, *scopes], ends_at)
 
 
-class TaskDocument(TaskclusterView):
+class TaskDocument(view.TaskclusterView):
     """/task/{taskId}: get the definition of a task."""
 
     methods = {
-        "GET": ApiMethod("task", scopes="queue:get-task:<taskId>"),
-        "PUT": ApiMethod("createTask", scopes_of_facts=CREATE_TASK_SCOPES),
+        "GET": view.ApiMethod("task", scopes="queue:get-task:<taskId>"),
+        "PUT": view.ApiMethod("createTask", scopes_of_facts=view.CREATE_TASK_SCOPES),
     }
 
-    def get(self, request: TaskclusterRequest) -> HttpResponse:
+    def get(self, request: view.TaskclusterRequest) -> HttpResponse:
         return Json(task_document(_find_task(StandaloneTaskRow.objects, request.params["taskId"])))
 
-    def put(self, request: TaskclusterRequest) -> HttpResponse:
+    def put(self, request: view.TaskclusterRequest) -> HttpResponse:
         document = request.document
         priorities = priorities_at_least(PRIORITIES[document["priority"]])
         request.require(**{**document, **queue_facts(queue_name(document)), "priorities": priorities})
@@ -190,22 +173,22 @@ def priorities_at_least(lowest: int) -> list[str]:
     return [name for number, name in sorted(NAMES_OF_PRIORITIES.items()) if number >= lowest]
 
 
-class TaskStatusOne(TaskclusterView):
+class TaskStatusOne(view.TaskclusterView):
     """/task/{taskId}/status: get the status of a task with its runs."""
 
-    methods = {"GET": ApiMethod("status", scopes="queue:status:<taskId>")}
+    methods = {"GET": view.ApiMethod("status", scopes="queue:status:<taskId>")}
 
-    def get(self, request: TaskclusterRequest) -> HttpResponse:
+    def get(self, request: view.TaskclusterRequest) -> HttpResponse:
         return Json(status_reply(commands.find_task(request.params["taskId"])))
 
 
-class TaskBatch(TaskclusterView):
+class TaskBatch(view.TaskclusterView):
     """/tasks: get the definitions of several tasks."""
 
-    methods = {"POST": ApiMethod("tasks", scopes_of_facts=TASKS_SCOPES)}
+    methods = {"POST": view.ApiMethod("tasks", scopes_of_facts=view.TASKS_SCOPES)}
     known_options = PAGE_QUERY_OPTIONS
 
-    def post(self, request: TaskclusterRequest) -> HttpResponse:
+    def post(self, request: view.TaskclusterRequest) -> HttpResponse:
         return _task_list_reply(
             request,
             "tasks",
@@ -214,19 +197,19 @@ class TaskBatch(TaskclusterView):
         )
 
 
-class TaskStatusBatch(TaskclusterView):
+class TaskStatusBatch(view.TaskclusterView):
     """/tasks/status: get the statuses of several tasks."""
 
-    methods = {"POST": ApiMethod("statuses", scopes_of_facts=STATUSES_SCOPES)}
+    methods = {"POST": view.ApiMethod("statuses", scopes_of_facts=view.STATUSES_SCOPES)}
     known_options = PAGE_QUERY_OPTIONS
 
     @read_snapshot()
-    def post(self, request: TaskclusterRequest) -> HttpResponse:
+    def post(self, request: view.TaskclusterRequest) -> HttpResponse:
         rows = StandaloneTaskRow.objects.defer_payloads().with_attempts()
         return _task_list_reply(request, "statuses", rows, lambda row: {"taskId": row.id, **status_reply(row)})
 
 
-def _task_list_reply(request: TaskclusterRequest, name: str, rows, show: Callable) -> HttpResponse:
+def _task_list_reply(request: view.TaskclusterRequest, name: str, rows, show: Callable) -> HttpResponse:
     page, ids = parse_page(request.options, str), sorted(set(request.document["taskIds"]))
     request.require(ids=ids)
     remaining: Sequence[str] = [id for id in ids if not page.after or id > page.after[0]][: page.size + 1]
@@ -235,14 +218,14 @@ def _task_list_reply(request: TaskclusterRequest, name: str, rows, show: Callabl
     return Json({**reply, name: [each for each in reply[name] if each is not None]})
 
 
-class DependentTasks(TaskclusterView):
+class DependentTasks(view.TaskclusterView):
     """/task/{taskId}/dependents: list the tasks that depend on a task."""
 
-    methods = {"GET": ApiMethod("listDependentTasks", scopes="queue:list-dependent-tasks:<taskId>")}
+    methods = {"GET": view.ApiMethod("listDependentTasks", scopes="queue:list-dependent-tasks:<taskId>")}
     known_options = PAGE_QUERY_OPTIONS
 
     @read_snapshot()
-    def get(self, request: TaskclusterRequest) -> HttpResponse:
+    def get(self, request: view.TaskclusterRequest) -> HttpResponse:
         task_id, page = request.params["taskId"], parse_page(request.options, str)
         _find_task(StandaloneTaskRow.objects.only("pk"), task_id)
         rows = (
@@ -252,17 +235,17 @@ class DependentTasks(TaskclusterView):
         return Json({"taskId": task_id, **reply})
 
 
-class TaskActionView(TaskclusterView):
+class TaskActionView(view.TaskclusterView):
     """Base class of methods that control one task: load it, authorize the caller, run the command."""
 
     action: str
 
-    def post(self, request: TaskclusterRequest) -> HttpResponse:
+    def post(self, request: view.TaskclusterRequest) -> HttpResponse:
         require_task_action(request, commands.find_task(request.params["taskId"]))
         return Json(status_reply(apply_action(self.action, request.params["taskId"], request.caller.client_id)))
 
 
-def require_task_action(request: TaskclusterRequest, standalone: StandaloneTask) -> None:
+def require_task_action(request: view.TaskclusterRequest, standalone: StandaloneTask) -> None:
     """Raise Forbidden unless the caller may steer this task."""
     request.require(
         schedulerId=standalone.scheduler_id,
@@ -275,149 +258,151 @@ def require_task_action(request: TaskclusterRequest, standalone: StandaloneTask)
 class ScheduleTask(TaskActionView):
     """/task/{taskId}/schedule: make a task pending regardless of its dependencies."""
 
-    methods = {"POST": ApiMethod("scheduleTask", scopes_of_facts=SCHEDULE_TASK_SCOPES)}
+    methods = {"POST": view.ApiMethod("scheduleTask", scopes_of_facts=view.SCHEDULE_TASK_SCOPES)}
     action = "schedule"
 
 
 class RerunTask(TaskActionView):
     """/task/{taskId}/rerun: add a run to a resolved task."""
 
-    methods = {"POST": ApiMethod("rerunTask", scopes_of_facts=RERUN_TASK_SCOPES)}
+    methods = {"POST": view.ApiMethod("rerunTask", scopes_of_facts=view.RERUN_TASK_SCOPES)}
     action = "rerun"
 
 
 class CancelTask(TaskActionView):
     """/task/{taskId}/cancel: cancel a task."""
 
-    methods = {"POST": ApiMethod("cancelTask", scopes_of_facts=CANCEL_TASK_SCOPES)}
+    methods = {"POST": view.ApiMethod("cancelTask", scopes_of_facts=view.CANCEL_TASK_SCOPES)}
     action = "cancel"
 
 
-class ChangeTaskPriority(TaskclusterView):
+class ChangeTaskPriority(view.TaskclusterView):
     """/task/{taskId}/priority: change the priority of a task."""
 
-    methods = {"POST": ApiMethod("changeTaskPriority", scopes_of_facts=CHANGE_TASK_PRIORITY_SCOPES)}
+    methods = {"POST": view.ApiMethod("changeTaskPriority", scopes_of_facts=view.CHANGE_TASK_PRIORITY_SCOPES)}
 
-    def post(self, request: TaskclusterRequest) -> HttpResponse:
+    def post(self, request: view.TaskclusterRequest) -> HttpResponse:
         require_task_action(request, commands.find_task(request.params["taskId"]))
         task_id, priority = request.params["taskId"], PRIORITIES[request.document["newPriority"]]
         return Json(status_reply(apply_action(PRIORITIZE, task_id, request.caller.client_id, priority=priority)))
 
 
-class ClaimWork(TaskclusterWorkerView):
+class ClaimWork(view.TaskclusterWorkerView):
     """/claim-work/{taskQueueId}: claim tasks, and wait up to 20 s if there are none."""
 
-    methods = {"POST": ApiMethod("claimWork", scopes_of_facts=CLAIM_WORK_SCOPES)}
+    methods = {"POST": view.ApiMethod("claimWork", scopes_of_facts=view.CLAIM_WORK_SCOPES)}
 
-    def post(self, request: TaskclusterWorkerRequest) -> HttpResponse:
+    def post(self, request: view.TaskclusterWorkerRequest) -> HttpResponse:
         document, queue = request.document, request.params["taskQueueId"]
         group, name = document["workerGroup"], document["workerId"]
-        require_facts(request, workerGroup=group, workerId=name)
+        view.require_facts(request, workerGroup=group, workerId=name)
         claim = commands.begin_claim(queue, group, name, int(document["tasks"]), waiting_client(request))
         render = commands.render_delivered(lambda claimed: Json({"tasks": [claim_reply(each) for each in claimed]}))
         return reply_after(request, claim, render)
 
 
-class ClaimTask(TaskclusterWorkerView):
+class ClaimTask(view.TaskclusterWorkerView):
     """/task/{taskId}/runs/{runId}/claim: claim one run."""
 
-    methods = {"POST": ApiMethod("claimTask", scopes_of_facts=CLAIM_TASK_SCOPES)}
+    methods = {"POST": view.ApiMethod("claimTask", scopes_of_facts=view.CLAIM_TASK_SCOPES)}
 
-    def post(self, request: TaskclusterWorkerRequest) -> HttpResponse:
+    def post(self, request: view.TaskclusterWorkerRequest) -> HttpResponse:
         document, task_id = request.document, request.params["taskId"]
-        require_facts(request, **document, **queue_facts(commands.find_task(task_id).queue))
+        view.require_facts(request, **document, **queue_facts(commands.find_task(task_id).queue))
         return Json(
             claim_reply(commands.claim_one(task_id, run_number(request), document["workerGroup"], document["workerId"]))
         )
 
 
-class ReclaimTask(TaskclusterWorkerView):
+class ReclaimTask(view.TaskclusterWorkerView):
     """/task/{taskId}/runs/{runId}/reclaim: extend the lease."""
 
-    methods = {"POST": ApiMethod("reclaimTask", scopes="queue:reclaim-task:<taskId>/<runId>")}
+    methods = {"POST": view.ApiMethod("reclaimTask", scopes="queue:reclaim-task:<taskId>/<runId>")}
 
-    def post(self, request: TaskclusterWorkerRequest) -> HttpResponse:
+    def post(self, request: view.TaskclusterWorkerRequest) -> HttpResponse:
         return Json(reclaim_reply(commands.renew_lease(request.params["taskId"], run_number(request))))
 
 
-class ReportCompleted(TaskclusterWorkerView):
+class ReportCompleted(view.TaskclusterWorkerView):
     """/task/{taskId}/runs/{runId}/completed: report success. A body of older workers can report a failure."""
 
-    methods = {"POST": ApiMethod("reportCompleted", scopes="queue:resolve-task:<taskId>/<runId>")}
+    methods = {"POST": view.ApiMethod("reportCompleted", scopes="queue:resolve-task:<taskId>/<runId>")}
 
-    def post(self, request: TaskclusterWorkerRequest) -> HttpResponse:
+    def post(self, request: view.TaskclusterWorkerRequest) -> HttpResponse:
         return resolve_run(request, COMPLETED if parse_success(request) else FAILED)
 
 
-class ReportFailed(TaskclusterWorkerView):
+class ReportFailed(view.TaskclusterWorkerView):
     """/task/{taskId}/runs/{runId}/failed: report a failure that a new attempt would repeat."""
 
-    methods = {"POST": ApiMethod("reportFailed", scopes="queue:resolve-task:<taskId>/<runId>")}
+    methods = {"POST": view.ApiMethod("reportFailed", scopes="queue:resolve-task:<taskId>/<runId>")}
 
-    def post(self, request: TaskclusterWorkerRequest) -> HttpResponse:
+    def post(self, request: view.TaskclusterWorkerRequest) -> HttpResponse:
         return resolve_run(request, FAILED)
 
 
-class ReportException(TaskclusterWorkerView):
+class ReportException(view.TaskclusterWorkerView):
     """/task/{taskId}/runs/{runId}/exception: report that the task could not be executed, with a reason."""
 
-    methods = {"POST": ApiMethod("reportException", scopes="queue:resolve-task:<taskId>/<runId>")}
+    methods = {"POST": view.ApiMethod("reportException", scopes="queue:resolve-task:<taskId>/<runId>")}
 
-    def post(self, request: TaskclusterWorkerRequest) -> HttpResponse:
+    def post(self, request: view.TaskclusterWorkerRequest) -> HttpResponse:
         return resolve_run(request, request.document["reason"])
 
 
-def resolve_run(request: TaskclusterWorkerRequest, reason: str) -> HttpResponse:
+def resolve_run(request: view.TaskclusterWorkerRequest, reason: str) -> HttpResponse:
     """Resolve a run, and return the status of the task."""
     return Json(status_reply(commands.report_task(request.params["taskId"], run_number(request), reason)))
 
 
-def run_number(request: TaskclusterWorkerRequest) -> int:
+def run_number(request: view.TaskclusterWorkerRequest) -> int:
     """Return the number of the run in the path."""
     return int(request.params["runId"])
 
 
-class TaskGroupView(TaskclusterView):
+class TaskGroupView(view.TaskclusterView):
     """/task-group/{taskGroupId}: get a group."""
 
-    methods = {"GET": ApiMethod("getTaskGroup", scopes="queue:list-task-group:<taskGroupId>")}
+    methods = {"GET": view.ApiMethod("getTaskGroup", scopes="queue:list-task-group:<taskGroupId>")}
 
-    def get(self, request: TaskclusterRequest) -> HttpResponse:
+    def get(self, request: view.TaskclusterRequest) -> HttpResponse:
         return Json(group_document(find_group(request.params["taskGroupId"])))
 
 
-class TaskGroupList(TaskclusterView):
+class TaskGroupList(view.TaskclusterView):
     """/task-group/{taskGroupId}/list: get a group and a page of its tasks."""
 
-    methods = {"GET": ApiMethod("listTaskGroup", scopes="queue:list-task-group:<taskGroupId>")}
+    methods = {"GET": view.ApiMethod("listTaskGroup", scopes="queue:list-task-group:<taskGroupId>")}
     known_options = PAGE_QUERY_OPTIONS
 
     @read_snapshot()
-    def get(self, request: TaskclusterRequest) -> HttpResponse:
+    def get(self, request: view.TaskclusterRequest) -> HttpResponse:
         group, page = find_group(request.params["taskGroupId"]), parse_page(request.options, str)
         rows = list(group_rows(group.id).starting_after(page.after)[: page.size + 1])
         return Json({**group_document(group), **page.reply("tasks", rows, lambda row: [row.pk], list_entry)})
 
 
-class SealTaskGroup(TaskclusterView):
+class SealTaskGroup(view.TaskclusterView):
     """/task-group/{taskGroupId}/seal: seal a group, which then accepts no more tasks."""
 
-    methods = {"POST": ApiMethod("sealTaskGroup", scopes_of_facts="queue:seal-task-group:<schedulerId>/<taskGroupId>")}
+    methods = {
+        "POST": view.ApiMethod("sealTaskGroup", scopes_of_facts="queue:seal-task-group:<schedulerId>/<taskGroupId>")
+    }
 
-    def post(self, request: TaskclusterRequest) -> HttpResponse:
+    def post(self, request: view.TaskclusterRequest) -> HttpResponse:
         group = find_group(request.params["taskGroupId"])
         request.require(schedulerId=group.scheduler_id)
         return Json(group_document(groups.seal_group(group.id, request.caller.client_id)))
 
 
-class CancelTaskGroup(TaskclusterView):
+class CancelTaskGroup(view.TaskclusterView):
     """/task-group/{taskGroupId}/cancel: cancel the open tasks of a group."""
 
     methods = {
-        "POST": ApiMethod("cancelTaskGroup", scopes_of_facts="queue:cancel-task-group:<schedulerId>/<taskGroupId>")
+        "POST": view.ApiMethod("cancelTaskGroup", scopes_of_facts="queue:cancel-task-group:<schedulerId>/<taskGroupId>")
     }
 
-    def post(self, request: TaskclusterRequest) -> HttpResponse:
+    def post(self, request: view.TaskclusterRequest) -> HttpResponse:
         group = find_group(request.params["taskGroupId"])
         if group.sealed_at is None:
             raise Conflict(f"Task group {group.id} is not sealed. Seal it before you cancel it.")
@@ -427,16 +412,16 @@ class CancelTaskGroup(TaskclusterView):
         return Json({"taskGroupId": group.id, "taskGroupSize": size, "cancelledCount": len(ids), "taskIds": ids})
 
 
-class TaskGroupPriority(TaskclusterView):
+class TaskGroupPriority(view.TaskclusterView):
     """/task-group/{taskGroupId}/priority: change the priority of the unresolved tasks of a group."""
 
     methods = {
-        "POST": ApiMethod(
+        "POST": view.ApiMethod(
             "changeTaskGroupPriority", scopes_of_facts="queue:change-task-group-priority:<schedulerId>/<taskGroupId>"
         )
     }
 
-    def post(self, request: TaskclusterRequest) -> HttpResponse:
+    def post(self, request: view.TaskclusterRequest) -> HttpResponse:
         found, new_priority = find_group(request.params["taskGroupId"]), request.document["newPriority"]
         request.require(schedulerId=found.scheduler_id)
         group, ids = groups.prioritize_group(found.id, PRIORITIES[new_priority], request.caller.client_id)

@@ -21,6 +21,7 @@ from django.db.migrations.loader import MigrationLoader
 from ...access import audit
 from ...payloads import blob_storage
 from ...utils import clock
+from . import contents
 from .archive import (
     PAYLOADS,
     Archive,
@@ -37,27 +38,6 @@ from .archive import (
     fingerprints,
     open_archive,
     require_keys,
-)
-from .contents import (
-    PayloadReader,
-    PayloadRow,
-    ProductTable,
-    RestoredPayloads,
-    apply_migrations,
-    consistent_snapshot,
-    dump_payloads,
-    dump_rows,
-    empty_tables,
-    find_damaged_payloads,
-    load_rows,
-    product_tables,
-    read_migrations,
-    read_next_id,
-    read_rows,
-    replace_payloads,
-    require_known,
-    restore_payloads,
-    set_next_id,
 )
 from .targets import PostgresqlTarget, RestoreTarget, SqliteTarget, first_used_table
 
@@ -81,13 +61,13 @@ def create_backup(connection: BaseDatabaseWrapper, options: BackupOptions, log: 
     """
     uses = KeyUses()
     with create_archive(options.path) as archive, tempfile.TemporaryFile() as payload_list:
-        with consistent_snapshot(connection):
+        with contents.consistent_snapshot(connection):
             created_at = clock.now()
-            migrations = read_migrations(connection)
+            migrations = contents.read_migrations(connection)
             if "conductor" not in migrations:
                 raise BackupRefused("The database has no tables of this server. `conductor-app migrate` creates them.")
             log("Reading the tables ...")
-            tables = [_dump_table(connection, table, archive, uses) for table in product_tables(migrations)]
+            tables = [_dump_table(connection, table, archive, uses) for table in contents.product_tables(migrations)]
             _list_payloads(connection, payload_list)
         payloads = _dump_payload_contents(payload_list, archive, uses, options, log)
         manifest = Manifest(
@@ -106,17 +86,17 @@ def create_backup(connection: BaseDatabaseWrapper, options: BackupOptions, log: 
 
 
 def _dump_table(
-    connection: BaseDatabaseWrapper, table: ProductTable, archive: ArchiveWriter, uses: KeyUses
+    connection: BaseDatabaseWrapper, table: contents.ProductTable, archive: ArchiveWriter, uses: KeyUses
 ) -> TableContent:
     member = TableContent(table.name, table.columns, 0).member
     with archive.member(member) as writer:
-        rows = dump_rows(connection, table, writer, uses)
-    return TableContent(table.name, table.columns, rows, read_next_id(connection, table))
+        rows = contents.dump_rows(connection, table, writer, uses)
+    return TableContent(table.name, table.columns, rows, contents.read_next_id(connection, table))
 
 
 def _list_payloads(connection: BaseDatabaseWrapper, file: IO[bytes]) -> None:
     """Write the paths of the complete payloads into a file. The snapshot ends before their contents are read."""
-    for path, size, expires_at in read_rows(connection, PAYLOAD_TABLE, ["path", "size", "expires_at"]):
+    for path, size, expires_at in contents.read_rows(connection, PAYLOAD_TABLE, ["path", "size", "expires_at"]):
         if size is not None:
             file.write(orjson.dumps([path, expires_at is None], option=orjson.OPT_APPEND_NEWLINE))
     file.seek(0)
@@ -129,13 +109,13 @@ def _dump_payload_contents(
         if not blob_storage.is_storage_configured():
             return PayloadInventory(has_contents=options.with_payload_contents)
         log("Reading the payloads ...")
-        return dump_payloads(_payload_rows(payload_list), writer, uses, options.with_payload_contents)
+        return contents.dump_payloads(_payload_rows(payload_list), writer, uses, options.with_payload_contents)
 
 
-def _payload_rows(payload_list: IO[bytes]) -> Iterator[PayloadRow]:
+def _payload_rows(payload_list: IO[bytes]) -> Iterator[contents.PayloadRow]:
     for line in payload_list:
         path, is_used = orjson.loads(line)
-        yield PayloadRow(path, is_used)
+        yield contents.PayloadRow(path, is_used)
 
 
 RestoreRunLog = Callable[[str], None]
@@ -176,7 +156,7 @@ def _verify(archive: Archive, options: RestoreOptions, log: RestoreRunLog) -> No
                 raise KeysMissing(f"{error} With --without-keys, such values are restored unreadable.") from None
             log(f"Warning: {error}")
     archive.verify_contents()
-    require_known(MigrationLoader(None, replace_migrations=False), archive.manifest.migrations)
+    contents.require_known(MigrationLoader(None, replace_migrations=False), archive.manifest.migrations)
     if archive.manifest.payloads.count and not blob_storage.is_storage_configured():
         raise BackupRefused("The archive has payloads outside the database. Set PAYLOAD_STORAGE.")
     if archive.manifest.available_keys and not set(archive.manifest.available_keys) & set(fingerprints()):
@@ -187,7 +167,7 @@ def _verify(archive: Archive, options: RestoreOptions, log: RestoreRunLog) -> No
 
 def _require_listed_payloads(archive: Archive) -> None:
     with archive.open(PAYLOADS) as stream:
-        if damaged := list(islice(find_damaged_payloads(PayloadReader(stream)), MAX_LISTED)):
+        if damaged := list(islice(contents.find_damaged_payloads(contents.PayloadReader(stream)), MAX_LISTED)):
             raise BackupRefused(
                 "The archive only lists the payloads, and PAYLOAD_STORAGE does not have them as they were: "
                 f"{', '.join(damaged)}. Restore the storage first."
@@ -201,7 +181,7 @@ def _restore(connection: BaseDatabaseWrapper, archive: Archive, options: Restore
         )
     is_postgresql = connection.vendor == "postgresql"
     target: RestoreTarget = PostgresqlTarget(connection) if is_postgresql else SqliteTarget(connection)
-    payloads = RestoredPayloads([], set())
+    payloads = contents.RestoredPayloads([], set())
     with target.exclusive_access():
         try:
             with target.staging():
@@ -212,7 +192,7 @@ def _restore(connection: BaseDatabaseWrapper, archive: Archive, options: Restore
                 if archive.manifest.payloads.has_contents:
                     log("Writing the payloads ...")
                     with archive.open(PAYLOADS) as stream:
-                        restore_payloads(PayloadReader(stream), payloads)
+                        contents.restore_payloads(contents.PayloadReader(stream), payloads)
             log("Replacing the database ...")
             target.swap()
         except BaseException:
@@ -226,7 +206,7 @@ def _replace_payloads(archive: Archive, paths: set[str]) -> None:
     """Give payloads of the same path the archived content, now that no row needs the other one."""
     try:
         with archive.open(PAYLOADS) as stream:
-            replace_payloads(PayloadReader(stream), paths)
+            contents.replace_payloads(contents.PayloadReader(stream), paths)
     except BackupRefused as error:
         raise RestoreIncomplete(f"The database is restored, but {error} Repeat the restore with --replace.") from error
 
@@ -235,11 +215,11 @@ def _fill(connection: BaseDatabaseWrapper, archive: Archive, log: RestoreRunLog)
     """Create the tables of the archived version, insert the rows, and migrate to this version."""
     manifest = archive.manifest
     log("Creating the tables ...")
-    apply_migrations(connection, manifest.migrations)
-    tables = product_tables(manifest.migrations)
+    contents.apply_migrations(connection, manifest.migrations)
+    tables = contents.product_tables(manifest.migrations)
     # Foreign keys are checked when all rows are there: on PostgreSQL at the end of the transaction, on SQLite later.
     with connection.constraint_checks_disabled(), _one_transaction(connection):
-        empty_tables(connection, tables)
+        contents.empty_tables(connection, tables)
         by_name = {table.name: table for table in tables}
         for content in manifest.tables:
             if content.rows:
@@ -257,14 +237,17 @@ def _one_transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[
 
 
 def _load(
-    connection: BaseDatabaseWrapper, archive: Archive, content: TableContent, tables: Mapping[str, ProductTable]
+    connection: BaseDatabaseWrapper,
+    archive: Archive,
+    content: TableContent,
+    tables: Mapping[str, contents.ProductTable],
 ) -> None:
     table = tables.get(content.name)
     if table is None or not set(content.columns) <= set(table.columns):
         raise ArchiveDamaged(f"The table {content.name} of the archive does not fit the migrations of the archive.")
-    if load_rows(connection, table, content.columns, archive.rows(content)) != content.rows:
+    if contents.load_rows(connection, table, content.columns, archive.rows(content)) != content.rows:
         raise ArchiveDamaged(f"The table {content.name} of the archive is incomplete.")
-    set_next_id(connection, table, content.next_id)
+    contents.set_next_id(connection, table, content.next_id)
 
 
 def _record(manifest: Manifest, options: RestoreOptions) -> None:

@@ -23,23 +23,8 @@ from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.renderers import BaseRenderer
 
 from ...access.quotas import Rate
+from ...core import errors
 from ...core.document.fields import FieldTable, NamedTable, Reader
-from ...core.errors import (
-    Busy,
-    Conflict,
-    Forbidden,
-    Invalid,
-    NotFound,
-    PayloadTooLarge,
-    QueueFull,
-    QuotaExceeded,
-    RequestRefused,
-    StepRefused,
-    Unauthenticated,
-    UnsupportedMediaType,
-    ValidationError,
-    ValidationFailed,
-)
 from ...core.expressions import java_text
 from ...core.validation.findings import LintFinding
 from ...db.fields import dumps
@@ -108,17 +93,17 @@ RETRYABLE_STATUSES = (429, 503)
 HOST_NAME = socket.gethostname()
 
 STATUS_BY_ERROR: dict[type[Exception], int] = {
-    NotFound: 404,
-    Conflict: 409,
-    PayloadTooLarge: 413,
-    UnsupportedMediaType: 415,
-    Invalid: 400,
-    StepRefused: 400,
-    Busy: 503,
-    QuotaExceeded: 429,
-    QueueFull: 429,
-    Forbidden: 403,
-    Unauthenticated: 401,
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.PayloadTooLarge: 413,
+    errors.UnsupportedMediaType: 415,
+    errors.Invalid: 400,
+    errors.StepRefused: 400,
+    errors.Busy: 503,
+    errors.QuotaExceeded: 429,
+    errors.QueueFull: 429,
+    errors.Forbidden: 403,
+    errors.Unauthenticated: 401,
     MethodNotAllowed: 405,
     SuspiciousOperation: 400,
     Http404: 404,
@@ -147,11 +132,11 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
         log_transient_error(context["request"], error)
         discard_broken_connection()
     body = {"status": status, "message": _message_of(error), "retryable": status in RETRYABLE_STATUSES}
-    if isinstance(error, ValidationFailed):
+    if isinstance(error, errors.ValidationFailed):
         body["validationErrors"] = [_validation_error_document(each) for each in error.validation_errors]
     else:
         body["instance"] = HOST_NAME
-    if isinstance(error, RequestRefused) and "code" in error.facts:
+    if isinstance(error, errors.RequestRefused) and "code" in error.facts:
         # Clients fetch a new token when they read one of two words here (api §7).
         body["error"] = error.facts["code"]
     reply = Json(body, status)
@@ -159,7 +144,7 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
     reply._has_been_logged = True  # type: ignore[attr-defined]  # an attribute of Django's own
     if status == 503:
         reply.headers["Retry-After"] = "1"
-    if isinstance(error, QuotaExceeded):
+    if isinstance(error, errors.QuotaExceeded):
         reply.headers["Retry-After"] = str(error.retry_after)
     if isinstance(error, MethodNotAllowed):
         reply.headers["Allow"] = ", ".join(context["view"].allowed_methods)
@@ -167,7 +152,7 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
 
 
 def _message_of(error: Exception) -> str:
-    if isinstance(error, RequestRefused):
+    if isinstance(error, errors.RequestRefused):
         return error.message
     if isinstance(error, DisallowedHost):
         return "The server does not answer for the host in this address. An administrator can add it to ALLOWED_HOSTS."
@@ -180,7 +165,7 @@ def _message_of(error: Exception) -> str:
     return str(getattr(error, "detail", "")) or "The request is refused."
 
 
-def _validation_error_document(validation_error: ValidationError) -> dict[str, str]:
+def _validation_error_document(validation_error: errors.ValidationError) -> dict[str, str]:
     found = {"path": validation_error.path.rstrip("."), "message": validation_error.message}
     value = validation_error.value
     if isinstance(value, str | int | float):
