@@ -74,7 +74,7 @@ def test_a_call_whose_reply_is_not_committed_is_not_counted(worker, monkeypatch)
         record_usage(*call)
         raise Killed
 
-    monkeypatch.setattr("conductor_app.ai.store.record_usage", record_and_die)
+    monkeypatch.setattr("conductor_app.ai.commands.calls.record_usage", record_and_die)
     with pytest.raises(Killed):
         worker.pays()
 
