@@ -50,7 +50,7 @@ def _codes(names: Iterable[str]) -> str:
 
 def _executor(step_type: StepType) -> str:
     if step_type.is_built_in:
-        return "a built-in worker" + (", of its isolation group if it has one" if step_type.is_isolated else "")
+        return "a built-in worker" + (" (of its isolation group)" if step_type.is_isolated else "")
     if step_type.is_queued:
         return "a worker that polls for its name" if step_type.result_comes_from_outside else "a built-in worker"
     if step_type.is_completed_externally:
