@@ -81,7 +81,7 @@ hostile: .venv/for-test
 faults: .venv/for-test
 	@exec $(BIN) -m qa.faults
 
-# `make bench PEERS=1` compares with other engines (qa/measurements.md), `make bench WEB_WORKERS=2,4,8` numbers
+# `make bench PEERS=1` compares with other engines (qa/bench/measurements.md), `make bench WEB_WORKERS=2,4,8` numbers
 # of web processes. qa/bench/__main__.py has further variables.
 bench: .venv/for-test
 	@exec $(BIN) -m qa.bench
