@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from .in_process.records import WorkflowRun, WorkflowTask
     from .in_process.tasks import TaskContext, TaskFailed, TaskPostponed, worker_task
+    from .in_process.worker import run_due_tasks
 
 _MODULES = {
     **dict.fromkeys(
@@ -27,6 +28,7 @@ _MODULES = {
     ),
     **dict.fromkeys(("WorkflowRun", "WorkflowTask"), "records"),
     **dict.fromkeys(("TaskContext", "TaskFailed", "TaskPostponed", "worker_task"), "tasks"),
+    "run_due_tasks": "worker",
 }
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "rerun",
     "resume",
     "retry",
+    "run_due_tasks",
     "signal",
     "start_workflow",
     "terminate",

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from socket import gethostname
 from threading import Event, Lock, Thread
 from time import monotonic
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections, reset_queries, transaction
+from django.utils.module_loading import autodiscover_modules
 
 from .. import notifications
 from ..access.secrets import redact
@@ -37,7 +39,7 @@ from ..tasks.store import ClaimedAttempt
 from ..telemetry.log_context import log_context
 from ..utils import clock, fault_points
 from .api import as_json
-from .tasks import TaskContext, TaskFailed, TaskPostponed, WorkerTask
+from .tasks import TaskContext, TaskFailed, TaskPostponed, WorkerTask, find_tasks
 
 log = logging.getLogger(__name__)
 WAIT_SECONDS = 1.0
@@ -325,6 +327,26 @@ class WorkerProcess:
             report = replace(report, reason=redact(report.reason, secrets, tuple(attempt.masked)))
         options = ReportOptions(logs=result.logs)
         return report_task(attempt.run_id, attempt.id, report, self.name, options)
+
+
+def project_tasks(named: Collection[str] = ()) -> dict[str, WorkerTask]:
+    """Return the functions of the project and the queues of Django's tasks framework, by the queues that they serve.
+
+    `named`: queues of the framework that its backends do not list.
+    """
+    autodiscover_modules("tasks")
+    tasks = find_tasks()
+    if getattr(settings, "TASKS", None) and (find_spec("django.tasks") or find_spec("django_tasks")):
+        from .task_runs import find_queues
+        from .tasks_backend import served_queues
+
+        tasks |= find_queues(served_queues(named))
+    return tasks
+
+
+def run_due_tasks() -> int:
+    """Execute the tasks that are due in this thread, and those that become due by it. Return their number."""
+    return WorkerProcess(project_tasks(), threads=0).run_until_idle()
 
 
 def _wait_for_any(waiters: Collection[Waiter], seconds: float) -> None:

@@ -174,7 +174,7 @@ LOCAL_IMPORTS = {
     "wsgi.py": "the settings module is named first",
     "in_process/api.py": "projects import the functions before their models are loaded",
     "in_process/tasks_backend.py": "projects create the backend before their models are loaded",
-    "management/commands/conductor_worker.py": "Django's tasks framework is optional before Django 6",
+    "in_process/worker.py": "Django's tasks framework is optional before Django 6",
     "in_process/tasks.py": "projects import the decorator before their models are loaded",
     "processes/gunicorn_config.py": "a worker process imports them, not the arbiter",
     "processes/background.py": "Celery's beat imports the jobs, and not what they run",

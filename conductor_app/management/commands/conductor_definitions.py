@@ -37,10 +37,12 @@ class Command(BaseCommand):
             failed = 0
             for applied in found.apply():
                 failed += bool(applied.error)
-                self.stdout.write(describe(applied.item) + (f": {applied.error}" if applied.error else ""))
+                if applied.error or options["verbosity"]:
+                    self.stdout.write(describe(applied.item) + (f": {applied.error}" if applied.error else ""))
             if failed:
                 raise CommandError(f"{failed} definitions were not applied.")
         elif found.differences:
             lines = "\n".join(found.differences)
             raise CommandError(f"{lines}\nApply these changes with: manage.py conductor_definitions --apply")
-        self.stdout.write("The definitions in the database are those of the project.")
+        if options["verbosity"]:
+            self.stdout.write("The definitions in the database are those of the project.")

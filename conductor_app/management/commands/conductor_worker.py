@@ -5,9 +5,8 @@ import os
 import signal
 import subprocess
 from argparse import ArgumentParser, BooleanOptionalAction
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from importlib.util import find_spec
 from threading import Event, current_thread, main_thread
 from time import monotonic
 from typing import Any
@@ -16,13 +15,12 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import IntegrityError
 from django.utils import autoreload
-from django.utils.module_loading import autodiscover_modules
 
 from conductor_app.definitions.commands import save_task
 from conductor_app.definitions.models import TaskDefinition
 from conductor_app.in_process.background import start_background
 from conductor_app.in_process.tasks import WorkerTask, find_tasks
-from conductor_app.in_process.worker import WorkerProcess
+from conductor_app.in_process.worker import WorkerProcess, project_tasks
 
 RESTART_SECONDS = 1.0
 """The pause before a process that has ended on its own is started again."""
@@ -133,8 +131,7 @@ def select_tasks(queues: list[str] | None) -> Mapping[str, WorkerTask]:
     Raises:
         CommandError: when there is no function for a queue, or none at all.
     """
-    autodiscover_modules("tasks")
-    tasks = find_tasks() | find_task_queues(queues or ())
+    tasks = project_tasks(queues or ())
     if unknown := [queue for queue in queues or () if queue not in tasks]:
         known = f" The functions serve: {', '.join(sorted(tasks))}." if tasks else ""
         raise CommandError(f"No function with the decorator worker_task serves {', '.join(unknown)}.{known}")
@@ -144,16 +141,6 @@ def select_tasks(queues: list[str] | None) -> Mapping[str, WorkerTask]:
             "in their module `tasks`."
         )
     return {queue: tasks[queue] for queue in queues or sorted(tasks)}
-
-
-def find_task_queues(named: Collection[str]) -> dict[str, WorkerTask]:
-    """Return the queues of Django's tasks framework that this project has, and those of these names."""
-    if not getattr(settings, "TASKS", None) or not (find_spec("django.tasks") or find_spec("django_tasks")):
-        return {}
-    from conductor_app.in_process.task_runs import find_queues
-    from conductor_app.in_process.tasks_backend import served_queues
-
-    return find_queues(served_queues(named))
 
 
 def save_missing_definitions(tasks: Mapping[str, WorkerTask]) -> None:
