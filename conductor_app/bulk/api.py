@@ -63,7 +63,7 @@ def bulk_response(request: ConductorRequest, path: str, command: Callable[[str],
 class BulkPause(ConductorView):
     """PUT /api/workflow/bulk/pause: pause workflows, so that no new task is scheduled."""
 
-    @ApiOperation("Pause several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts)
+    @ApiOperation("Pause several workflows", can_control_runs, reply=shapes.BULK, body=texts)
     def put(self, request: ConductorRequest) -> HttpResponse:
         return bulk_response(request, "pauseWorkflow.workflowIds", partial(control.pause_run, by=request.actor.name))
 
@@ -71,7 +71,7 @@ class BulkPause(ConductorView):
 class BulkResume(ConductorView):
     """PUT /api/workflow/bulk/resume: resume paused workflows."""
 
-    @ApiOperation("Resume several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts)
+    @ApiOperation("Resume several workflows", can_control_runs, reply=shapes.BULK, body=texts)
     def put(self, request: ConductorRequest) -> HttpResponse:
         return bulk_response(request, "resumeWorkflow.workflowIds", partial(control.resume_run, by=request.actor.name))
 
@@ -79,7 +79,7 @@ class BulkResume(ConductorView):
 class BulkRetry(ConductorView):
     """POST /api/workflow/bulk/retry: retry the failed tasks of workflows."""
 
-    @ApiOperation("Retry several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts)
+    @ApiOperation("Retry several workflows", can_control_runs, reply=shapes.BULK, body=texts)
     def post(self, request: ConductorRequest) -> HttpResponse:
         by = request.actor.name
 
@@ -95,7 +95,7 @@ class BulkRestart(ConductorView):
 
     @ApiOperation(
         "Restart several workflows",
-        permission=can_control_runs,
+        can_control_runs,
         reply=shapes.BULK,
         body=texts,
         query={"useLatestDefinitions": bool},
@@ -111,7 +111,7 @@ class BulkTerminate(ConductorView):
 
     @ApiOperation(
         "Terminate several workflows",
-        permission=can_control_runs,
+        can_control_runs,
         reply=shapes.BULK,
         body=texts,
         query=REASON_QUERY | {"triggerFailureWorkflow": bool},
@@ -125,9 +125,7 @@ class BulkTerminate(ConductorView):
 class BulkRemove(ConductorView):
     """DELETE /api/workflow/bulk/remove: delete workflows, with `cascade` their sub-workflows too."""
 
-    @ApiOperation(
-        "Remove several workflows", permission=can_remove_runs, reply=shapes.BULK, body=texts, query=REMOVAL_QUERY
-    )
+    @ApiOperation("Remove several workflows", can_remove_runs, reply=shapes.BULK, body=texts, query=REMOVAL_QUERY)
     def delete(self, request: ConductorRequest) -> HttpResponse:
         return remove_named(request)
 
@@ -136,11 +134,7 @@ class BulkDelete(ConductorView):
     """POST /api/workflow/bulk/delete: delete workflows, for clients whose DELETE has no body."""
 
     @ApiOperation(
-        "Remove several workflows with POST",
-        permission=can_remove_runs,
-        reply=shapes.BULK,
-        body=texts,
-        query=REMOVAL_QUERY,
+        "Remove several workflows with POST", can_remove_runs, reply=shapes.BULK, body=texts, query=REMOVAL_QUERY
     )
     def post(self, request: ConductorRequest) -> HttpResponse:
         return remove_named(request)
@@ -157,7 +151,7 @@ class BulkTerminateRemove(ConductorView):
 
     @ApiOperation(
         "Terminate and remove several workflows",
-        permission=can_remove_runs,
+        can_remove_runs,
         reply=shapes.BULK,
         body=texts,
         query={**REASON_QUERY, **REMOVAL_QUERY},
@@ -174,7 +168,7 @@ class BulkSearch(ConductorView):
 
     @ApiOperation(
         "Get several workflows by their ids",
-        permission=can_view_runs,
+        can_view_runs,
         reply=BULK_WORKFLOWS,
         body=texts,
         query={"includeTasks": bool},

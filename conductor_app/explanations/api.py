@@ -36,7 +36,7 @@ class RunCause(ConductorView):
     `gates`: the conditions that a pending task must meet. `operations`: what the status allows.
     """
 
-    @ApiOperation("Explain the status of a run", permission=can_view_run, reply=serializers.CAUSE)
+    @ApiOperation("Explain the status of a run", can_view_run, reply=serializers.CAUSE)
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         run, now = find_run(workflow), clock.now()
         cause = run_cause(run, now)
@@ -52,7 +52,7 @@ class RunPlan(ConductorView):
     `confirmationToken` of the response applies exactly this plan, for ten minutes, unless the run changes before.
     """
 
-    @ApiOperation("Plan an operation on a run", permission=can_control_run, reply=serializers.PLAN, body=PLAN_REQUEST)
+    @ApiOperation("Plan an operation on a run", can_control_run, reply=serializers.PLAN, body=PLAN_REQUEST)
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         operation = parse_plan_request(request_body.read_object(request))
         _require_debug_of(request, operation)
@@ -69,7 +69,7 @@ class RunPlanConfirmation(ConductorView):
     The request fails with 409 if the run has changed since the plan.
     """
 
-    @ApiOperation("Apply the plan of an operation", permission=can_control_run, reply=NO_CONTENT, body=APPLY_REQUEST)
+    @ApiOperation("Apply the plan of an operation", can_control_run, reply=NO_CONTENT, body=APPLY_REQUEST)
     def post(self, request: ConductorRequest, workflow: str) -> None:
         token, reason = parse_apply_request(request_body.read_object(request))
         plan = open_plan(token, workflow, request.actor.name)
@@ -91,7 +91,7 @@ class RunComparisonView(ConductorView):
     `with`: the id or the correlation id of the other run; otherwise the last success of the same workflow.
     """
 
-    @ApiOperation("Compare two runs", permission=can_view_run, reply=serializers.COMPARISON, query={"with": str})
+    @ApiOperation("Compare two runs", can_view_run, reply=serializers.COMPARISON, query={"with": str})
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         run = find_run(workflow, DOCUMENTS)
         text = request.query.text("with")

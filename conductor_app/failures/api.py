@@ -69,7 +69,7 @@ class FailureGroups(ConductorView):
 
     @ApiOperation(
         "List failure groups",
-        permission=ALLOW_ALL,
+        ALLOW_ALL,
         reply=FAILURE_GROUPS,
         query={"view": str, "definition": str, "text": str, "sort": str},
     )
@@ -96,7 +96,7 @@ class FailureGroupInsight(ConductorView):
     `range`: `1h`, `24h` (default), `7d` or `30d`, the range of `counts`.
     """
 
-    @ApiOperation("Explain a failure group", permission=ALLOW_ALL, reply=FAILURE_DETAIL, query={"range": str})
+    @ApiOperation("Explain a failure group", ALLOW_ALL, reply=FAILURE_DETAIL, query={"range": str})
     def get(self, request: ConductorRequest, group_id: int) -> HttpResponse:
         length = request.query.text("range") or DAY_RANGE
         if length not in LENGTHS:

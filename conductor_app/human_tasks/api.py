@@ -21,7 +21,6 @@ from ..web.api.documents import TASK
 from ..web.api.operations import (
     CLAIM_QUERY,
     COMPLETE_QUERY,
-    EMPTY_REPLY,
     REASON_QUERY,
     ApiOperation,
     ArrayOf,
@@ -126,9 +125,7 @@ def entry_response(task_id: str, with_template: bool) -> HttpResponse:
 class HumanTaskSearch(ConductorView):
     """POST /api/human/tasks/search: search the tasks that the caller may see, newest first."""
 
-    @ApiOperation(
-        "Search human tasks", permission=ALLOW_ALL, reply=serializers.HUMAN_TASK_PAGE, body=HUMAN_SEARCH, rate=SEARCHES
-    )
+    @ApiOperation("Search human tasks", ALLOW_ALL, reply=serializers.HUMAN_TASK_PAGE, body=HUMAN_SEARCH, rate=SEARCHES)
     def post(self, request: ConductorRequest) -> HttpResponse:
         filters, start, size = parse_search(request_body.read_object(request), inbox_of(request.actor))
         found = search_human_tasks(visible_human_tasks(Attempt.objects.of_runs()), filters, start, size, clock.now())
@@ -143,9 +140,7 @@ def _search_result(found: HumanTaskEntry) -> dict[str, Any]:
 class HumanTaskDisplayNames(ConductorView):
     """GET /api/human/tasks/getTaskDisplayNames: list the display names of open tasks, for a filter."""
 
-    @ApiOperation(
-        "List the display names of open human tasks", permission=ALLOW_ALL, reply=texts, query={"searchType": str}
-    )
+    @ApiOperation("List the display names of open human tasks", ALLOW_ALL, reply=texts, query={"searchType": str})
     def get(self, request: ConductorRequest) -> HttpResponse:
         inbox = inbox_of(request.actor) if request.query.text("searchType") == INBOX else None
         rows = visible_human_tasks(Attempt.objects.of_runs())
@@ -155,9 +150,7 @@ class HumanTaskDisplayNames(ConductorView):
 class HumanTaskOne(ConductorView):
     """GET /api/human/tasks/{taskId}: get a task, with its form template if `withTemplate` is true."""
 
-    @ApiOperation(
-        "Get a human task", permission=can_view_human_task, reply=serializers.HUMAN_TASK, query={"withTemplate": bool}
-    )
+    @ApiOperation("Get a human task", can_view_human_task, reply=serializers.HUMAN_TASK, query={"withTemplate": bool})
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         return entry_response(task_id, request.query.flag("withTemplate", default=False))
 
@@ -165,7 +158,7 @@ class HumanTaskOne(ConductorView):
 class HumanTaskAsTask(ConductorView):
     """GET /api/human/tasks/{taskId}/conductorTask: get a human task as a task of its workflow."""
 
-    @ApiOperation("Get a human task as a task of its workflow", permission=can_view_human_task, reply=TASK)
+    @ApiOperation("Get a human task as a task of its workflow", can_view_human_task, reply=TASK)
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         return Json(wire_task(find_human_task(task_id)))
 
@@ -173,9 +166,7 @@ class HumanTaskAsTask(ConductorView):
 class HumanTaskClaim(ConductorView):
     """POST /api/human/tasks/{taskId}/claim: claim a task for the caller."""
 
-    @ApiOperation(
-        "Claim a human task", permission=can_complete_human_task, reply=serializers.HUMAN_TASK, query=CLAIM_QUERY
-    )
+    @ApiOperation("Claim a human task", can_complete_human_task, reply=serializers.HUMAN_TASK, query=CLAIM_QUERY)
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         overrides = request.query.flag("overrideAssignment", default=False)
         inbox = inbox_of(request.actor)
@@ -190,7 +181,7 @@ class HumanTaskExternalClaim(ConductorView):
 
     @ApiOperation(
         "Claim a human task for an external user",
-        permission=can_complete_human_task,
+        can_complete_human_task,
         reply=serializers.HUMAN_TASK,
         query=CLAIM_QUERY,
     )
@@ -206,7 +197,7 @@ class HumanTaskExternalClaim(ConductorView):
 class HumanTaskRelease(ConductorView):
     """POST /api/human/tasks/{taskId}/release: release a claimed task, so that its assignees can claim it."""
 
-    @ApiOperation("Release a claimed human task", permission=can_complete_human_task, reply=EMPTY_REPLY)
+    @ApiOperation("Release a claimed human task", can_complete_human_task)
     def post(self, request: ConductorRequest, task_id: str) -> None:
         commands.release_task(find_open_human_task(task_id).task_id, request.actor.name)
 
@@ -214,9 +205,7 @@ class HumanTaskRelease(ConductorView):
 class HumanTaskReassign(ConductorView):
     """POST /api/human/tasks/{taskId}/reassign: replace the assignments and release the task."""
 
-    @ApiOperation(
-        "Reassign a human task", permission=can_complete_human_task, reply=EMPTY_REPLY, body=ArrayOf(ASSIGNMENT)
-    )
+    @ApiOperation("Reassign a human task", can_complete_human_task, body=ArrayOf(ASSIGNMENT))
     def post(self, request: ConductorRequest, task_id: str) -> None:
         assignees = parse_assignments(request_body.read_objects(request))
         commands.reassign_task(find_open_human_task(task_id).task_id, assignees, request.actor.name)
@@ -225,9 +214,7 @@ class HumanTaskReassign(ConductorView):
 class HumanTaskSkip(ConductorView):
     """POST /api/human/tasks/{taskId}/skip: skip to the next assignment."""
 
-    @ApiOperation(
-        "Skip an assignment of a human task", permission=can_complete_human_task, reply=EMPTY_REPLY, query=REASON_QUERY
-    )
+    @ApiOperation("Skip an assignment of a human task", can_complete_human_task, query=REASON_QUERY)
     def post(self, request: ConductorRequest, task_id: str) -> None:
         commands.skip_assignment(
             find_open_human_task(task_id).task_id, request.actor.name, request.query.text("reason")[:500]
@@ -239,8 +226,7 @@ class HumanTaskUpdate(ConductorView):
 
     @ApiOperation(
         "Save the output of a human task, or complete it",
-        permission=can_complete_human_task,
-        reply=EMPTY_REPLY,
+        can_complete_human_task,
         body=read_mapping,
         query=COMPLETE_QUERY,
     )
@@ -253,8 +239,7 @@ class HumanTaskUpdateByReference(ConductorView):
 
     @ApiOperation(
         "Save the output of a human task by its reference, or complete it",
-        permission=can_complete_human_task_in_query,
-        reply=EMPTY_REPLY,
+        can_complete_human_task_in_query,
         body=read_mapping,
         query=COMPLETE_QUERY | {"workflowId!": str, "taskRefName!": str, "iteration": int},
     )
@@ -279,12 +264,7 @@ def update_output(request: ConductorRequest, attempt: Attempt) -> HttpResponse:
 class HumanTaskRecords(ConductorView):
     """DELETE /api/human/tasks/delete: delete the records of tasks whose workflow was deleted."""
 
-    @ApiOperation(
-        "Delete records of human tasks whose workflow is gone",
-        permission=ADMINISTRATORS_ONLY,
-        reply=EMPTY_REPLY,
-        body=texts,
-    )
+    @ApiOperation("Delete records of human tasks whose workflow is gone", ADMINISTRATORS_ONLY, body=texts)
     def delete(self, request: ConductorRequest) -> HttpResponse:
         return nothing_to_delete(request_body.read_texts(request))
 
@@ -292,9 +272,7 @@ class HumanTaskRecords(ConductorView):
 class HumanTaskRecord(ConductorView):
     """DELETE /api/human/tasks/delete/{taskId}: delete the record of one task whose workflow was deleted."""
 
-    @ApiOperation(
-        "Delete the record of a human task whose workflow is gone", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY
-    )
+    @ApiOperation("Delete the record of a human task whose workflow is gone", ADMINISTRATORS_ONLY)
     def delete(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         return nothing_to_delete([task_id])
 
@@ -322,7 +300,7 @@ class FormTemplates(ConductorView):
 
     @ApiOperation(
         "List user form templates",
-        permission=ALLOW_ALL,
+        ALLOW_ALL,
         reply=ArrayOf(serializers.FORM_TEMPLATE),
         query={"name": str, "version": int},
     )
@@ -336,7 +314,7 @@ class FormTemplates(ConductorView):
 
     @ApiOperation(
         "Create or update a user form template",
-        permission=can_save_template,
+        can_save_template,
         reply=serializers.FORM_TEMPLATE,
         body=serializers.FORM_TEMPLATE,
         query={"newVersion": bool},
@@ -355,7 +333,7 @@ class FormTemplatesBulk(ConductorView):
 
     @ApiOperation(
         "Create or update several user form templates",
-        permission=can_save_template,
+        can_save_template,
         reply=ArrayOf(serializers.FORM_TEMPLATE),
         body=ArrayOf(serializers.FORM_TEMPLATE),
         query={"newVersion": bool},
@@ -373,9 +351,7 @@ class FormTemplateNamed(ConductorView):
     """GET /api/human/template/{humanTaskId}: get the template of a task. DELETE …/{name}: delete all its versions."""
 
     @ApiOperation(
-        "Get the user form template of a human task",
-        permission=can_view_human_task_by_name,
-        reply=serializers.FORM_TEMPLATE,
+        "Get the user form template of a human task", can_view_human_task_by_name, reply=serializers.FORM_TEMPLATE
     )
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         row = template_of(commands.load_input(find_human_task(name)))
@@ -383,7 +359,7 @@ class FormTemplateNamed(ConductorView):
             raise NotFound(f"The human task {name} names no stored form template.")
         return Json(form_template_document(row))
 
-    @ApiOperation("Delete all versions of a user form template", permission=can_delete_template, reply=EMPTY_REPLY)
+    @ApiOperation("Delete all versions of a user form template", can_delete_template)
     def delete(self, request: ConductorRequest, name: str) -> None:
         human_tasks_form_templates.delete_template(name, None, request.actor.name)
 
@@ -391,13 +367,11 @@ class FormTemplateNamed(ConductorView):
 class FormTemplateOne(ConductorView):
     """GET, DELETE /api/human/template/{name}/{version}: get or delete one version; 0 is the newest."""
 
-    @ApiOperation(
-        "Get a version of a user form template", permission=can_view_template, reply=serializers.FORM_TEMPLATE
-    )
+    @ApiOperation("Get a version of a user form template", can_view_template, reply=serializers.FORM_TEMPLATE)
     def get(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         return Json(form_template_document(find_template(name, parse_integer(version, "version"))))
 
-    @ApiOperation("Delete a version of a user form template", permission=can_delete_template, reply=EMPTY_REPLY)
+    @ApiOperation("Delete a version of a user form template", can_delete_template)
     def delete(self, request: ConductorRequest, name: str, version: str) -> None:
         human_tasks_form_templates.delete_template(name, parse_integer(version, "version"), request.actor.name)
 

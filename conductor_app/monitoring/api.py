@@ -274,7 +274,7 @@ class ServerVersion(ConductorView):
 class Configuration(ConductorView):
     """GET /api/admin/config: return the configuration that clients may see, as text."""
 
-    @ApiOperation("Get the configuration of the server", permission=ALLOW_ALL, reply=CONFIGURATION)
+    @ApiOperation("Get the configuration of the server", ALLOW_ALL, reply=CONFIGURATION)
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json({
             "version": server_version(),
@@ -301,7 +301,7 @@ class OpenTasks(ConductorView):
 
     @ApiOperation(
         "List the open tasks of a task type",
-        permission=ADMINISTRATORS_ONLY,
+        ADMINISTRATORS_ONLY,
         reply=ArrayOf(documents.TASK),
         query={"start": int, "count": int},
     )
@@ -315,7 +315,7 @@ class OpenTasks(ConductorView):
 class Requeue(ConductorView):
     """POST /api/tasks/queue/requeue/{taskType}: notify waiting workers, and return the number of pending tasks."""
 
-    @ApiOperation("Notify the workers that wait for a task type", permission=can_requeue_task_type, reply=PLAIN_TEXT)
+    @ApiOperation("Notify the workers that wait for a task type", can_requeue_task_type, reply=PLAIN_TEXT)
     def post(self, request: ConductorRequest, task_type: str) -> HttpResponse:
         return PlainText(str(queue_commands.notify_queue(task_type, request.actor.name)))
 
@@ -323,7 +323,7 @@ class Requeue(ConductorView):
 class RequeueWorkflow(ConductorView):
     """POST /api/admin/sweep/requeue/{workflowId}: evaluate the workflow now."""
 
-    @ApiOperation("Reevaluate a workflow now", permission=can_control_run, reply=PLAIN_TEXT)
+    @ApiOperation("Reevaluate a workflow now", can_control_run, reply=PLAIN_TEXT)
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         repair.reevaluate_run(workflow, request.actor.name, "requeue")
         return PlainText(f"true.{workflow}")
@@ -335,9 +335,7 @@ class VerifyAndRepair(ConductorView):
     The reply says whether anything changed.
     """
 
-    @ApiOperation(
-        "Reevaluate a workflow and return whether anything changed", permission=can_control_run, reply=PLAIN_TEXT
-    )
+    @ApiOperation("Reevaluate a workflow and return whether anything changed", can_control_run, reply=PLAIN_TEXT)
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         repaired = repair.reevaluate_run(workflow, request.actor.name, "verify and repair")
         return PlainText(str(repaired).lower())
@@ -348,7 +346,7 @@ class AdminQueues(ConductorView):
 
     @ApiOperation(
         "Get the sizes of all queues, for administrators",
-        permission=ADMINISTRATORS_ONLY,
+        ADMINISTRATORS_ONLY,
         reply=MapOf(MapOf(IntegerOf())),
         query={"verbose": bool},
     )

@@ -17,7 +17,6 @@ from ..web.api import requests as request_body
 from ..web.api.documents import fields_of_type
 from ..web.api.operations import (
     BINARY,
-    EMPTY_REPLY,
     FILE_LINK_QUERY,
     LINK_QUERY,
     NO_CONTENT,
@@ -209,9 +208,7 @@ can_transfer_payload = RequiresPayloadAccess()
 class Files(ConductorView):
     """POST /api/files: create a file whose content is uploaded later, and get the address of the upload."""
 
-    @ApiOperation(
-        "Create a file of a workflow", permission=can_upload_files, reply=CREATED_FILE, body=NEW_FILE, status=201
-    )
+    @ApiOperation("Create a file of a workflow", can_upload_files, reply=CREATED_FILE, body=NEW_FILE, status=201)
     def post(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             created_document(
@@ -224,7 +221,7 @@ class Files(ConductorView):
 class FileOne(ConductorView):
     """GET /api/files/{workflow}/{file}: get a file without its content."""
 
-    @ApiOperation("Get a file of a workflow", permission=can_view_files, reply=FILE)
+    @ApiOperation("Get a file of a workflow", can_view_files, reply=FILE)
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         return Json(file_document(files.find_handle(workflow, file)))
 
@@ -232,7 +229,7 @@ class FileOne(ConductorView):
 class FileUploadAddress(ConductorView):
     """GET /api/files/{workflow}/{file}/upload-url: get the address to upload the content."""
 
-    @ApiOperation("Get the address to upload a file", permission=can_upload_files, reply=FILE_ADDRESS)
+    @ApiOperation("Get the address to upload a file", can_upload_files, reply=FILE_ADDRESS)
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         return Json(address_document(files.find_unfinished(workflow, file), workflow, "PUT", server_address(request)))
 
@@ -240,7 +237,7 @@ class FileUploadAddress(ConductorView):
 class FileDownloadAddress(ConductorView):
     """GET /api/files/{workflow}/{file}/download-url: get the address to download the content."""
 
-    @ApiOperation("Get the address to download a file", permission=can_view_files, reply=FILE_ADDRESS)
+    @ApiOperation("Get the address to download a file", can_view_files, reply=FILE_ADDRESS)
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         return Json(address_document(files.find_uploaded(workflow, file), workflow, "GET", server_address(request)))
 
@@ -252,7 +249,7 @@ class FileContent(ConductorView):
     def needs_login(self) -> bool:
         return not cast(ConductorRequest, self.request).query.text("sig")
 
-    @ApiOperation("Upload a file", permission=can_upload_files, reply=NO_CONTENT, body=BINARY, query=FILE_LINK_QUERY)
+    @ApiOperation("Upload a file", can_upload_files, reply=NO_CONTENT, body=BINARY, query=FILE_LINK_QUERY)
     def put(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         part = verify_file_address(request, workflow, file, "PUT")
         # The body is not read before the request is authorized.
@@ -266,7 +263,7 @@ class FileContent(ConductorView):
         reply.headers["ETag"] = f'"{upload.digest}"'
         return reply
 
-    @ApiOperation("Download a file", permission=can_view_files, reply=BINARY, query=FILE_LINK_QUERY)
+    @ApiOperation("Download a file", can_view_files, reply=BINARY, query=FILE_LINK_QUERY)
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponseBase:
         verify_file_address(request, workflow, file, "GET")
         row, chunks = files.stream_content(workflow, file)
@@ -301,7 +298,7 @@ def parse_part(part: str) -> tuple[str, int]:
 class FileUploadComplete(ConductorView):
     """POST /api/files/{workflow}/{file}/upload-complete: complete the upload."""
 
-    @ApiOperation("Complete the upload of a file", permission=can_upload_files, reply=FINISHED_FILE)
+    @ApiOperation("Complete the upload of a file", can_upload_files, reply=FINISHED_FILE)
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         return Json(finished_document(files.finish_upload(workflow, file)))
 
@@ -309,7 +306,7 @@ class FileUploadComplete(ConductorView):
 class FileParts(ConductorView):
     """POST /api/files/{workflow}/{file}/multipart: start an upload in parts."""
 
-    @ApiOperation("Start a multipart upload of a file", permission=can_upload_files, reply=FILE_UPLOAD)
+    @ApiOperation("Start a multipart upload of a file", can_upload_files, reply=FILE_UPLOAD)
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         row = files.begin_multipart(workflow, file)
         return Json({"fileHandleId": file_handle_id(row), "uploadId": row.upload_id})
@@ -318,7 +315,7 @@ class FileParts(ConductorView):
 class FilePart(ConductorView):
     """GET /api/files/{workflow}/{file}/multipart/{upload}/part/{number}: get the address to upload a part."""
 
-    @ApiOperation("Get the address to upload a part of a file", permission=can_upload_files, reply=FILE_ADDRESS)
+    @ApiOperation("Get the address to upload a part of a file", can_upload_files, reply=FILE_ADDRESS)
     def get(self, request: ConductorRequest, workflow: str, file: str, upload: str, number: str) -> HttpResponse:
         row = files.find_part(workflow, file, upload, parse_integer(number, "The number of a part", 32))
         return Json(address_document(row, workflow, "PUT", server_address(request), f"{upload}/{int(number)}"))
@@ -327,7 +324,7 @@ class FilePart(ConductorView):
 class FilePartsComplete(ConductorView):
     """POST /api/files/{workflow}/{file}/multipart/{upload}/complete: complete an upload in parts."""
 
-    @ApiOperation("Complete a multipart upload", permission=can_upload_files, reply=FINISHED_FILE, body=PART_TAGS)
+    @ApiOperation("Complete a multipart upload", can_upload_files, reply=FINISHED_FILE, body=PART_TAGS)
     def post(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
         return Json(
             finished_document(
@@ -339,7 +336,7 @@ class FilePartsComplete(ConductorView):
 class FilePartsOne(ConductorView):
     """DELETE /api/files/{workflow}/{file}/multipart/{upload}: abort an upload in parts."""
 
-    @ApiOperation("Abort a multipart upload", permission=can_upload_files, reply=NO_CONTENT)
+    @ApiOperation("Abort a multipart upload", can_upload_files, reply=NO_CONTENT)
     def delete(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> None:
         files.abort_multipart(workflow, file, upload)
 
@@ -352,7 +349,7 @@ class PayloadLocation(ConductorView):
 
     @ApiOperation(
         "Get the address to upload or download a payload",
-        permission=can_transfer_payload,
+        can_transfer_payload,
         reply=LOCATION,
         query={"path!": str, "operation!": str, "payloadType!": str},
         changes_state=True,
@@ -377,7 +374,7 @@ class PayloadContent(ConductorView):
 
     needs_login = False
 
-    @ApiOperation("Upload a payload", reply=EMPTY_REPLY, body=read_mapping, query=LINK_QUERY)
+    @ApiOperation("Upload a payload", body=read_mapping, query=LINK_QUERY)
     def put(self, request: ConductorRequest, path: str) -> None:
         verify_payload_address(request, path, "WRITE")
         with receive_body(request, conf.workflow_payload_max_bytes) as upload:

@@ -15,7 +15,6 @@ from ..web.api import permissions as targets
 from ..web.api import requests as request_body
 from ..web.api.documents import BULK
 from ..web.api.operations import (
-    EMPTY_REPLY,
     PAGE_QUERY,
     PLAIN_TEXT,
     ApiOperation,
@@ -88,10 +87,7 @@ class Schedules(ConductorView):
     """GET, POST /api/scheduler/schedules: list all schedules or those of a workflow, or save a schedule."""
 
     @ApiOperation(
-        "List all schedules",
-        permission=ALLOW_ALL,
-        reply=ArrayOf(serializers.SCHEDULE_DOCUMENT),
-        query={"workflowName": str},
+        "List all schedules", ALLOW_ALL, reply=ArrayOf(serializers.SCHEDULE_DOCUMENT), query={"workflowName": str}
     )
     def get(self, request: ConductorRequest) -> HttpResponse:
         workflow, rows = request.query.text("workflowName"), readable_schedules(request).order_by("name")
@@ -99,7 +95,7 @@ class Schedules(ConductorView):
 
     @ApiOperation(
         "Create or update a schedule",
-        permission=can_save_schedule,
+        can_save_schedule,
         reply=serializers.SCHEDULE_DOCUMENT,
         body=serializers.SCHEDULE_DOCUMENT,
         reports_findings=True,
@@ -115,7 +111,7 @@ class ScheduleSearch(ConductorView):
 
     @ApiOperation(
         "Search schedules",
-        permission=ALLOW_ALL,
+        ALLOW_ALL,
         reply=serializers.SCHEDULE_PAGE,
         query=PAGE_QUERY | {"workflowName": str, "scheduleName": str, "paused": bool},
         rate=SEARCHES,
@@ -135,11 +131,11 @@ class ScheduleSearch(ConductorView):
 class ScheduleOne(ConductorView):
     """GET, DELETE /api/scheduler/schedules/{name}: get or delete a schedule."""
 
-    @ApiOperation("Get a schedule", permission=can_view_schedule, reply=serializers.SCHEDULE_DOCUMENT)
+    @ApiOperation("Get a schedule", can_view_schedule, reply=serializers.SCHEDULE_DOCUMENT)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(wire_schedule(find_schedule(name)))
 
-    @ApiOperation("Delete a schedule", permission=can_delete_schedule, reply=EMPTY_REPLY)
+    @ApiOperation("Delete a schedule", can_delete_schedule)
     def delete(self, request: ConductorRequest, name: str) -> None:
         commands.delete_schedule(name, request.actor.name)
 
@@ -147,17 +143,11 @@ class ScheduleOne(ConductorView):
 class SchedulePause(ConductorView):
     """GET, PUT /api/scheduler/schedules/{name}/pause: pause a schedule. Each SDK uses one of the two methods."""
 
-    @ApiOperation(
-        "Pause a schedule with GET",
-        permission=can_update_schedule,
-        reply=EMPTY_REPLY,
-        query={"reason": str},
-        changes_state=True,
-    )
+    @ApiOperation("Pause a schedule with GET", can_update_schedule, query={"reason": str}, changes_state=True)
     def get(self, request: ConductorRequest, name: str) -> None:
         firing.pause_schedule(name, request.actor.name, request.query.text("reason"))
 
-    @ApiOperation("Pause a schedule", permission=can_update_schedule, reply=EMPTY_REPLY, query={"reason": str})
+    @ApiOperation("Pause a schedule", can_update_schedule, query={"reason": str})
     def put(self, request: ConductorRequest, name: str) -> None:
         self.get(request, name)
 
@@ -165,11 +155,11 @@ class SchedulePause(ConductorView):
 class ScheduleResume(ConductorView):
     """GET, PUT /api/scheduler/schedules/{name}/resume: let it fire again, from now on."""
 
-    @ApiOperation("Resume a schedule with GET", permission=can_update_schedule, reply=EMPTY_REPLY, changes_state=True)
+    @ApiOperation("Resume a schedule with GET", can_update_schedule, changes_state=True)
     def get(self, request: ConductorRequest, name: str) -> None:
         firing.resume_schedule(name, request.actor.name)
 
-    @ApiOperation("Resume a schedule", permission=can_update_schedule, reply=EMPTY_REPLY)
+    @ApiOperation("Resume a schedule", can_update_schedule)
     def put(self, request: ConductorRequest, name: str) -> None:
         self.get(request, name)
 
@@ -177,7 +167,7 @@ class ScheduleResume(ConductorView):
 class SchedulesPause(ConductorView):
     """PUT /api/scheduler/bulk/pause: pause several schedules."""
 
-    @ApiOperation("Pause several schedules", permission=can_update_schedules, reply=BULK, body=texts)
+    @ApiOperation("Pause several schedules", can_update_schedules, reply=BULK, body=texts)
     def put(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             apply_to_each(
@@ -189,7 +179,7 @@ class SchedulesPause(ConductorView):
 class SchedulesResume(ConductorView):
     """PUT /api/scheduler/bulk/resume: resume several schedules."""
 
-    @ApiOperation("Resume several schedules", permission=can_update_schedules, reply=BULK, body=texts)
+    @ApiOperation("Resume several schedules", can_update_schedules, reply=BULK, body=texts)
     def put(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             apply_to_each(
@@ -224,10 +214,7 @@ class SchedulesByTag(ConductorView):
     """GET /api/scheduler/schedules/tags: list the schedules with a tag, written `key` or `key:value`."""
 
     @ApiOperation(
-        "List schedules with a tag",
-        permission=ALLOW_ALL,
-        reply=ArrayOf(serializers.SCHEDULE_DOCUMENT),
-        query={"tag!": str},
+        "List schedules with a tag", ALLOW_ALL, reply=ArrayOf(serializers.SCHEDULE_DOCUMENT), query={"tag!": str}
     )
     def get(self, request: ConductorRequest) -> HttpResponse:
         key, colon, value = request.query.text("tag").partition(":")
@@ -255,7 +242,7 @@ class NextFewSchedules(ConductorView):
 
     @ApiOperation(
         "List the next start times of a cron expression",
-        permission=ALLOW_ALL,
+        ALLOW_ALL,
         reply=ListOf(IntegerOf(64)),
         query={
             "cronExpression!": str,
@@ -285,7 +272,7 @@ def parse_time(query: QueryParameters, name: str) -> int | None:
 class ScheduleRun(ConductorView):
     """POST /api/scheduler/schedules/{name}/run: start the schedule's workflow now; its id."""
 
-    @ApiOperation("Run a schedule now", permission=can_run_schedule, reply=PLAIN_TEXT, query={"reason": str})
+    @ApiOperation("Run a schedule now", can_run_schedule, reply=PLAIN_TEXT, query={"reason": str})
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
         return PlainText(commands.run_now(name, request.actor.name, request.query.text("reason")))
 
@@ -295,7 +282,7 @@ class ScheduleBackfill(ConductorView):
 
     @ApiOperation(
         "Start the runs that a schedule missed",
-        permission=can_run_schedule,
+        can_run_schedule,
         reply=serializers.BACKFILL,
         query={"startTime!": int, "endTime": int, "reason": str},
     )
@@ -313,7 +300,7 @@ class ExecutionSearch(ConductorView):
 
     @ApiOperation(
         "Search the starts of schedules",
-        permission=ALLOW_ALL,
+        ALLOW_ALL,
         reply=serializers.EXECUTION_PAGE,
         query=PAGE_QUERY | {"query": str},
         rate=SEARCHES,
@@ -333,7 +320,7 @@ class SchedulerPause(ConductorView):
         firing.pause_all(request.actor.name)
         return Json(DONE_REPLY)
 
-    @ApiOperation("Pause all schedules with POST", permission=ADMINISTRATORS_ONLY, reply=MapOf(read_text))
+    @ApiOperation("Pause all schedules with POST", ADMINISTRATORS_ONLY, reply=MapOf(read_text))
     def post(self, request: ConductorRequest) -> HttpResponse:
         return self.get(request)
 
@@ -346,7 +333,7 @@ class SchedulerResume(ConductorView):
         firing.resume_all(request.actor.name)
         return Json(DONE_REPLY)
 
-    @ApiOperation("Resume all schedules with POST", permission=ADMINISTRATORS_ONLY, reply=MapOf(read_text))
+    @ApiOperation("Resume all schedules with POST", ADMINISTRATORS_ONLY, reply=MapOf(read_text))
     def post(self, request: ConductorRequest) -> HttpResponse:
         return self.get(request)
 
@@ -355,10 +342,7 @@ class SchedulerRequeue(ConductorView):
     """GET /api/scheduler/admin/requeue: compute the next slot of schedules that have lost it."""
 
     @ApiOperation(
-        "Repair schedules without a next start time",
-        permission=ADMINISTRATORS_ONLY,
-        reply=serializers.REPAIR,
-        changes_state=True,
+        "Repair schedules without a next start time", ADMINISTRATORS_ONLY, reply=serializers.REPAIR, changes_state=True
     )
     def get(self, request: ConductorRequest) -> HttpResponse:
         number, names = firing.repair_schedules(request.actor.name)

@@ -25,7 +25,7 @@ TARGET = re.compile(r"\bmake ([a-z][\w-]*)")
 class Greeting(ConductorView):
     """GET /api/greeting: an endpoint that follows the recipe."""
 
-    @ApiOperation("Greet", permission=ALLOW_ALL, reply=PLAIN_TEXT)
+    @ApiOperation("Greet", ALLOW_ALL, reply=PLAIN_TEXT)
     def get(self, request):
         return PlainText("hello")
 

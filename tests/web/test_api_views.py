@@ -27,7 +27,7 @@ DOCUMENT = {"a": [1, "é", None], "big": 2**80}
 
 
 class Rendered(ConductorView):
-    @ApiOperation("", permission=ALLOW_ALL)
+    @ApiOperation("", ALLOW_ALL, reply=None)
     def get(self, request):
         return Json(DOCUMENT)
 

@@ -9,7 +9,7 @@ from ...core.errors import Invalid, NotFound
 from ...settings import conf
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKey, Json
+from ...web.api.operations import ApiOperation, ArrayOf, ArraysByKey, Json
 from ...web.api.permissions import (
     ADMINISTRATORS_ONLY,
     ALLOW_ALL,
@@ -48,16 +48,13 @@ can_view_application_of_key = RequiresAccess(((READ, APPLICATION),), application
 class Applications(ConductorView):
     """GET, POST /api/applications: list all applications, or create one."""
 
-    @ApiOperation("List all applications", permission=ALLOW_ALL, reply=ArrayOf(serializers.APPLICATION))
+    @ApiOperation("List all applications", ALLOW_ALL, reply=ArrayOf(serializers.APPLICATION))
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = visible(Application.objects.order_by("name", "id"))
         return Json([application_document(row) for row in rows])
 
     @ApiOperation(
-        "Create an application",
-        permission=can_create_application,
-        reply=serializers.APPLICATION,
-        body=serializers.NEW_APPLICATION,
+        "Create an application", can_create_application, reply=serializers.APPLICATION, body=serializers.NEW_APPLICATION
     )
     def post(self, request: ConductorRequest) -> HttpResponse:
         made = applications.create_application(read_text(request_body.read_object(request), "name"), request.actor.name)
@@ -68,21 +65,18 @@ class Applications(ConductorView):
 class ApplicationOne(ConductorView):
     """GET, PUT, DELETE /api/applications/{id}: get, rename or delete an application."""
 
-    @ApiOperation("Get an application", permission=can_view_application, reply=serializers.APPLICATION)
+    @ApiOperation("Get an application", can_view_application, reply=serializers.APPLICATION)
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         return Json(application_document(applications.find_application(id)))
 
     @ApiOperation(
-        "Rename an application",
-        permission=can_update_application,
-        reply=serializers.APPLICATION,
-        body=serializers.NEW_APPLICATION,
+        "Rename an application", can_update_application, reply=serializers.APPLICATION, body=serializers.NEW_APPLICATION
     )
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         name = read_text(request_body.read_object(request), "name")
         return Json(application_document(applications.rename_application(id, name, request.actor.name)))
 
-    @ApiOperation("Delete an application", permission=can_delete_application, reply=EMPTY_REPLY)
+    @ApiOperation("Delete an application", can_delete_application)
     def delete(self, request: ConductorRequest, id: str) -> None:
         applications.delete_application(id, request.actor.name)
 
@@ -90,9 +84,7 @@ class ApplicationOne(ConductorView):
 class ApplicationOfKey(ConductorView):
     """GET /api/applications/key/{accessKeyId}: get the application of an access key."""
 
-    @ApiOperation(
-        "Get the application of an access key", permission=can_view_application_of_key, reply=serializers.APPLICATION
-    )
+    @ApiOperation("Get the application of an access key", can_view_application_of_key, reply=serializers.APPLICATION)
     def get(self, request: ConductorRequest, key_id: str) -> HttpResponse:
         key = AccessKey.objects.select_related("application").filter(pk=key_id).first()
         if key is None:
@@ -103,16 +95,12 @@ class ApplicationOfKey(ConductorView):
 class AccessKeys(ConductorView):
     """GET, POST /api/applications/{id}/accessKeys: list the access keys of an application, or create one."""
 
-    @ApiOperation(
-        "List the access keys of an application", permission=can_view_application, reply=ArrayOf(serializers.ACCESS_KEY)
-    )
+    @ApiOperation("List the access keys of an application", can_view_application, reply=ArrayOf(serializers.ACCESS_KEY))
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         keys = applications.find_application(id).keys.order_by("created_at", "id")
         return Json([access_key_document(key) for key in keys])
 
-    @ApiOperation(
-        "Create an access key and its secret", permission=can_update_application, reply=serializers.CREATED_KEY
-    )
+    @ApiOperation("Create an access key and its secret", can_update_application, reply=serializers.CREATED_KEY)
     def post(self, request: ConductorRequest, id: str) -> HttpResponse:
         key_id, secret = applications.create_key(id, request.actor.name)
         return Json({"id": key_id, "secret": secret})
@@ -121,7 +109,7 @@ class AccessKeys(ConductorView):
 class AccessKeyOne(ConductorView):
     """DELETE /api/applications/{applicationId}/accessKeys/{keyId}: delete a key."""
 
-    @ApiOperation("Delete an access key", permission=can_update_application, reply=EMPTY_REPLY)
+    @ApiOperation("Delete an access key", can_update_application)
     def delete(self, request: ConductorRequest, id: str, key_id: str) -> None:
         applications.delete_key(id, key_id, request.actor.name)
 
@@ -129,7 +117,7 @@ class AccessKeyOne(ConductorView):
 class AccessKeyStatus(ConductorView):
     """POST /api/applications/{applicationId}/accessKeys/{keyId}/status: enable or disable an access key."""
 
-    @ApiOperation("Enable or disable an access key", permission=can_update_application, reply=serializers.ACCESS_KEY)
+    @ApiOperation("Enable or disable an access key", can_update_application, reply=serializers.ACCESS_KEY)
     def post(self, request: ConductorRequest, id: str, key_id: str) -> HttpResponse:
         return Json(access_key_document(applications.toggle_key(id, key_id, request.actor.name)))
 
@@ -137,11 +125,11 @@ class AccessKeyStatus(ConductorView):
 class ApplicationRole(ConductorView):
     """POST, DELETE /api/applications/{applicationId}/roles/{role}: assign or remove a role."""
 
-    @ApiOperation("Assign a role to an application", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
+    @ApiOperation("Assign a role to an application", ADMINISTRATORS_ONLY)
     def post(self, request: ConductorRequest, id: str, role: str) -> None:
         applications.add_role(id, role, request.actor.name)
 
-    @ApiOperation("Remove a role from an application", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
+    @ApiOperation("Remove a role from an application", ADMINISTRATORS_ONLY)
     def delete(self, request: ConductorRequest, id: str, role: str) -> None:
         applications.remove_role(id, role, request.actor.name)
 
@@ -149,17 +137,12 @@ class ApplicationRole(ConductorView):
 class Authorizations(ConductorView):
     """POST, DELETE /api/auth/authorization: grant or revoke permissions for a target."""
 
-    @ApiOperation(
-        "Grant permissions for a target",
-        permission=ADMINISTRATORS_ONLY,
-        reply=EMPTY_REPLY,
-        body=serializers.AUTHORIZATION,
-    )
+    @ApiOperation("Grant permissions for a target", ADMINISTRATORS_ONLY, body=serializers.AUTHORIZATION)
     def post(self, request: ConductorRequest) -> None:
         subject, target_type, target_id, accesses, to = parse_authorization(request_body.read_object(request))
         users.grant(subject, target_type, target_id, accesses, to, request.actor.name)
 
-    @ApiOperation("Revoke permissions for a target", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
+    @ApiOperation("Revoke permissions for a target", ADMINISTRATORS_ONLY)
     def delete(self, request: ConductorRequest) -> None:
         subject, target_type, target_id, accesses, to = parse_authorization(request_body.read_object(request))
         users.revoke(subject, target_type, target_id, accesses, to, request.actor.name)
@@ -180,9 +163,7 @@ class TargetPermissions(ConductorView):
     """GET /api/auth/authorization/{type}/{id}: list the subjects with access to a target, and its creator."""
 
     @ApiOperation(
-        "List the permissions that are granted for a target",
-        permission=can_view_users,
-        reply=ArraysByKey(serializers.REFERENCE),
+        "List the permissions that are granted for a target", can_view_users, reply=ArraysByKey(serializers.REFERENCE)
     )
     def get(self, request: ConductorRequest, kind: str, id: str) -> HttpResponse:
         target_type, target_id = serializers.read_target({"type": kind, "id": id})
@@ -200,11 +181,11 @@ def all_roles():
 class RoleList(ConductorView):
     """GET, POST /api/roles: list all roles, or create one."""
 
-    @ApiOperation("List all roles", permission=ALLOW_ALL, reply=ArrayOf(serializers.ROLE))
+    @ApiOperation("List all roles", ALLOW_ALL, reply=ArrayOf(serializers.ROLE))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([serializers.role_document(row) for row in all_roles()])
 
-    @ApiOperation("Create a role", permission=ADMINISTRATORS_ONLY, reply=serializers.ROLE, body=serializers.NEW_ROLE)
+    @ApiOperation("Create a role", ADMINISTRATORS_ONLY, reply=serializers.ROLE, body=serializers.NEW_ROLE)
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
         name = serializers.read_text(document, "name")
@@ -215,7 +196,7 @@ class RoleList(ConductorView):
 class SystemRoles(ConductorView):
     """GET /api/roles/system: get the built-in roles by name."""
 
-    @ApiOperation("List the built-in roles", permission=ALLOW_ALL, reply=MapOf(ObjectOf(serializers.ROLE)))
+    @ApiOperation("List the built-in roles", ALLOW_ALL, reply=MapOf(ObjectOf(serializers.ROLE)))
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = all_roles().filter(profile__role__in=SYSTEM_ROLES)
         return Json({row.profile.role: serializers.role_document(row) for row in rows})
@@ -224,7 +205,7 @@ class SystemRoles(ConductorView):
 class CustomRoles(ConductorView):
     """GET /api/roles/custom: list the custom roles."""
 
-    @ApiOperation("List the custom roles", permission=ALLOW_ALL, reply=ArrayOf(serializers.ROLE))
+    @ApiOperation("List the custom roles", ALLOW_ALL, reply=ArrayOf(serializers.ROLE))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([serializers.role_document(row) for row in all_roles().exclude(profile__role__in=SYSTEM_ROLES)])
 
@@ -232,9 +213,7 @@ class CustomRoles(ConductorView):
 class AvailablePermissions(ConductorView):
     """GET /api/roles/permissions: list the permissions that a role can have."""
 
-    @ApiOperation(
-        "List the permissions that a role can contain", permission=ALLOW_ALL, reply=MapOf(MapOf(fields.read_text))
-    )
+    @ApiOperation("List the permissions that a role can contain", ALLOW_ALL, reply=MapOf(MapOf(fields.read_text)))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json({
             name: {"name": name, "access": access, "target": target} for name, (access, target) in RIGHT_BY_NAME.items()
@@ -244,17 +223,17 @@ class AvailablePermissions(ConductorView):
 class RoleOne(ConductorView):
     """GET, PUT, DELETE /api/roles/{name}: get, update or delete a role."""
 
-    @ApiOperation("Get a role", permission=ALLOW_ALL, reply=serializers.ROLE)
+    @ApiOperation("Get a role", ALLOW_ALL, reply=serializers.ROLE)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(serializers.role_document(role_group(name)))
 
-    @ApiOperation("Update a role", permission=ADMINISTRATORS_ONLY, reply=serializers.ROLE, body=serializers.NEW_ROLE)
+    @ApiOperation("Update a role", ADMINISTRATORS_ONLY, reply=serializers.ROLE, body=serializers.NEW_ROLE)
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
         permissions = serializers.read_texts(request_body.read_object(request), "permissions") or []
         users.update_role(name, permissions, request.actor.name)
         return Json(serializers.role_document(role_group(name)))
 
-    @ApiOperation("Delete a role", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
+    @ApiOperation("Delete a role", ADMINISTRATORS_ONLY)
     def delete(self, request: ConductorRequest, name: str) -> None:
         users.delete_role(name, request.actor.name)
 
@@ -285,7 +264,7 @@ def parse_credentials(document: dict) -> tuple[str, str]:
 class TokenUser(ConductorView):
     """GET /api/token/userInfo: get the user of the token, with roles and groups."""
 
-    @ApiOperation("Get the user of the access token", permission=ALLOW_ALL, reply=serializers.USER)
+    @ApiOperation("Get the user of the access token", ALLOW_ALL, reply=serializers.USER)
     def get(self, request: ConductorRequest) -> HttpResponse:
         actor = request.actor
         if actor.user_id is None:

@@ -9,7 +9,7 @@ from ...core.errors import Forbidden
 from ...definitions.api.tags import ObjectTags, tag_operations
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, Json, PlainText
+from ...web.api.operations import PLAIN_TEXT, ApiOperation, ArrayOf, Json, PlainText
 from ...web.api.permissions import ALLOW_ALL, RequiresDefinitionAccess, requires
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import secrets
@@ -37,11 +37,11 @@ FALSE_READS_AS_TRUE = ("node", "undici")
 class Secrets(ConductorView):
     """GET, POST /api/secrets: list the names of all secrets. Each SDK uses one of the two methods."""
 
-    @ApiOperation("List the names of secrets", permission=ALLOW_ALL, reply=texts)
+    @ApiOperation("List the names of secrets", ALLOW_ALL, reply=texts)
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([name for name in secrets.secret_names() if request.actor.permissions.allows(READ, SECRET, name)])
 
-    @ApiOperation("List the names of secrets with POST", permission=ALLOW_ALL, reply=texts)
+    @ApiOperation("List the names of secrets with POST", ALLOW_ALL, reply=texts)
     def post(self, request: ConductorRequest) -> HttpResponse:
         return self.get(request)
 
@@ -49,7 +49,7 @@ class Secrets(ConductorView):
 class SecretsInDetail(ConductorView):
     """GET /api/secrets/v2: list the names and timestamps of the stored secrets."""
 
-    @ApiOperation("List secrets with their timestamps", permission=ALLOW_ALL, reply=ArrayOf(serializers.SECRET))
+    @ApiOperation("List secrets with their timestamps", ALLOW_ALL, reply=ArrayOf(serializers.SECRET))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([wire_secret(row) for row in visible(list_secrets())])
 
@@ -57,7 +57,7 @@ class SecretsInDetail(ConductorView):
 class SecretsWithTags(ConductorView):
     """GET /api/secrets-v2: list the names and tags of the stored secrets."""
 
-    @ApiOperation("List secrets with their tags", permission=ALLOW_ALL, reply=ArrayOf(serializers.SECRET_WITH_TAGS))
+    @ApiOperation("List secrets with their tags", ALLOW_ALL, reply=ArrayOf(serializers.SECRET_WITH_TAGS))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([wire_secret_with_tags(row) for row in visible(list_secrets())])
 
@@ -70,7 +70,7 @@ def list_secrets():
 class SecretOne(ConductorView):
     """GET, PUT, DELETE /api/secrets/{key}: get, set or delete a secret."""
 
-    @ApiOperation("Get a secret", permission=can_view_secret, reply=PLAIN_TEXT)
+    @ApiOperation("Get a secret", can_view_secret, reply=PLAIN_TEXT)
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
         if request.actor.is_person:
             raise Forbidden(
@@ -80,11 +80,11 @@ class SecretOne(ConductorView):
             )
         return PlainText(secrets.read_secret(key, request.actor.name))
 
-    @ApiOperation("Create or update a secret", permission=can_save_secret, reply=EMPTY_REPLY, body=PLAIN_TEXT)
+    @ApiOperation("Create or update a secret", can_save_secret, body=PLAIN_TEXT)
     def put(self, request: ConductorRequest, key: str) -> None:
         secrets.put_secret(key, decode_text(request_body.read_text(request)), request.actor.name)
 
-    @ApiOperation("Delete a secret", permission=can_delete_secret, reply=EMPTY_REPLY)
+    @ApiOperation("Delete a secret", can_delete_secret)
     def delete(self, request: ConductorRequest, key: str) -> None:
         secrets.delete_secret(key, request.actor.name)
 
@@ -92,7 +92,7 @@ class SecretOne(ConductorView):
 class SecretExists(ConductorView):
     """GET /api/secrets/{key}/exists: return whether a secret exists."""
 
-    @ApiOperation("Check whether a secret exists", permission=can_view_secret, reply=OrNull(read_boolean))
+    @ApiOperation("Check whether a secret exists", can_view_secret, reply=OrNull(read_boolean))
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
         exists = secrets.secret_exists(key)
         agent = request.META.get("HTTP_USER_AGENT", "").lower()
@@ -111,7 +111,7 @@ class SecretTags(ObjectTags):
 class SecretCaches(ConductorView):
     """GET /api/secrets/clearLocalCache, /api/secrets/clearRedisCache: clear the cache of secrets; there is one."""
 
-    @ApiOperation("Clear the cache of secrets", permission=ALLOW_ALL, reply=MapOf(read_text), changes_state=True)
+    @ApiOperation("Clear the cache of secrets", ALLOW_ALL, reply=MapOf(read_text), changes_state=True)
     def get(self, request: ConductorRequest) -> HttpResponse:
         clear_secret_cache()
         return Json({"status": "done"})
@@ -120,7 +120,7 @@ class SecretCaches(ConductorView):
 class EnvironmentVariables(ConductorView):
     """GET /api/environment: list all variables with their values."""
 
-    @ApiOperation("List environment variables", permission=ALLOW_ALL, reply=ArrayOf(serializers.VARIABLE))
+    @ApiOperation("List environment variables", ALLOW_ALL, reply=ArrayOf(serializers.VARIABLE))
     def get(self, request: ConductorRequest) -> HttpResponse:
         variables = (
             (name, value) for name, value in secrets.list_variables().items() if can_read_variable(request, name)
@@ -138,19 +138,15 @@ class EnvironmentVariable(ConductorView):
     The value of an unknown variable is empty.
     """
 
-    @ApiOperation("Get an environment variable", permission=can_view_variable, reply=PLAIN_TEXT)
+    @ApiOperation("Get an environment variable", can_view_variable, reply=PLAIN_TEXT)
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
         return PlainText(secrets.list_variables().get(key, ""))
 
-    @ApiOperation(
-        "Create or update an environment variable", permission=can_save_variable, reply=EMPTY_REPLY, body=PLAIN_TEXT
-    )
+    @ApiOperation("Create or update an environment variable", can_save_variable, body=PLAIN_TEXT)
     def put(self, request: ConductorRequest, key: str) -> None:
         secrets.put_variable(key, decode_text(request_body.read_text(request)), request.actor.name)
 
-    @ApiOperation(
-        "Delete an environment variable; replies with its value", permission=can_delete_variable, reply=PLAIN_TEXT
-    )
+    @ApiOperation("Delete an environment variable; replies with its value", can_delete_variable, reply=PLAIN_TEXT)
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
         value = secrets.list_variables().get(key, "") if can_read_variable(request, key) else ""
         secrets.delete_variable(key, request.actor.name)

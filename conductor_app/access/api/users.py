@@ -5,7 +5,7 @@ from django.http import HttpResponse
 
 from ...core.document.fields import MapOf, read_boolean, texts
 from ...web.api import requests as request_body
-from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, Json
+from ...web.api.operations import ApiOperation, ArrayOf, Json
 from ...web.api.permissions import ADMINISTRATORS_ONLY, can_view_users
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import users
@@ -18,7 +18,7 @@ from . import serializers
 class Users(ConductorView):
     """GET /api/users: list all users, with those of applications if requested."""
 
-    @ApiOperation("List all users", permission=can_view_users, reply=ArrayOf(serializers.USER), query={"apps": bool})
+    @ApiOperation("List all users", can_view_users, reply=ArrayOf(serializers.USER), query={"apps": bool})
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = User.objects.order_by("username")
         if not request.query.flag("apps", False):
@@ -29,13 +29,11 @@ class Users(ConductorView):
 class UserOne(ConductorView):
     """GET, PUT, DELETE /api/users/{id}: get, save or delete a user. PUT creates a user who does not exist."""
 
-    @ApiOperation("Get a user", permission=can_view_users, reply=serializers.USER)
+    @ApiOperation("Get a user", can_view_users, reply=serializers.USER)
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         return Json(user_response(find_user(id)))
 
-    @ApiOperation(
-        "Create or update a user", permission=ADMINISTRATORS_ONLY, reply=serializers.USER, body=serializers.NEW_USER
-    )
+    @ApiOperation("Create or update a user", ADMINISTRATORS_ONLY, reply=serializers.USER, body=serializers.NEW_USER)
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         document = request_body.read_object(request)
         settings = users.UserSettings(
@@ -46,7 +44,7 @@ class UserOne(ConductorView):
         )
         return Json(user_response(users.upsert_user(id, settings, request.actor.name)))
 
-    @ApiOperation("Delete a user", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
+    @ApiOperation("Delete a user", ADMINISTRATORS_ONLY)
     def delete(self, request: ConductorRequest, id: str) -> None:
         users.delete_user(id, request.actor.name)
 
@@ -54,7 +52,7 @@ class UserOne(ConductorView):
 class UserPermissions(ConductorView):
     """GET /api/users/{userId}/permissions: list the accesses that are granted to a user directly or by a group."""
 
-    @ApiOperation("List the permissions of a user", permission=can_view_users, reply=serializers.GRANTED)
+    @ApiOperation("List the permissions of a user", can_view_users, reply=serializers.GRANTED)
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         user = find_user(id)
         grants = Grant.objects.filter(user=user) | Grant.objects.filter(group__in=dict(effective_groups(user.pk)))
@@ -66,7 +64,7 @@ class PermissionCheck(ConductorView):
 
     @ApiOperation(
         "Check the permissions of a user for a target",
-        permission=can_view_users,
+        can_view_users,
         reply=MapOf(read_boolean),
         query={"type!": str, "id!": str},
     )
@@ -85,7 +83,7 @@ def user_response(user: User) -> dict:
 class Groups(ConductorView):
     """GET /api/groups: list all groups."""
 
-    @ApiOperation("List all groups", permission=can_view_users, reply=ArrayOf(serializers.GROUP))
+    @ApiOperation("List all groups", can_view_users, reply=ArrayOf(serializers.GROUP))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             [serializers.group_document(row) for row in list_groups().select_related("profile").order_by("name")]
@@ -95,13 +93,11 @@ class Groups(ConductorView):
 class GroupOne(ConductorView):
     """GET, PUT, DELETE /api/groups/{id}: get, save or delete a group. PUT creates a group that does not exist."""
 
-    @ApiOperation("Get a group", permission=can_view_users, reply=serializers.GROUP)
+    @ApiOperation("Get a group", can_view_users, reply=serializers.GROUP)
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         return Json(serializers.group_document(find_group(id)))
 
-    @ApiOperation(
-        "Create or update a group", permission=ADMINISTRATORS_ONLY, reply=serializers.GROUP, body=serializers.NEW_GROUP
-    )
+    @ApiOperation("Create or update a group", ADMINISTRATORS_ONLY, reply=serializers.GROUP, body=serializers.NEW_GROUP)
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         document = request_body.read_object(request)
         settings = users.GroupSettings(
@@ -113,7 +109,7 @@ class GroupOne(ConductorView):
         users.upsert_group(id, settings, request.actor.name)
         return Json(serializers.group_document(find_group(id)))
 
-    @ApiOperation("Delete a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
+    @ApiOperation("Delete a group", ADMINISTRATORS_ONLY)
     def delete(self, request: ConductorRequest, id: str) -> None:
         users.delete_group(id, request.actor.name)
 
@@ -121,7 +117,7 @@ class GroupOne(ConductorView):
 class GroupPermissions(ConductorView):
     """GET /api/groups/{groupId}/permissions: list the accesses that are granted to a group."""
 
-    @ApiOperation("List the permissions of a group", permission=can_view_users, reply=serializers.GRANTED)
+    @ApiOperation("List the permissions of a group", can_view_users, reply=serializers.GRANTED)
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         grants = Grant.objects.filter(group=find_group(id))
         return Json(serializers.granted_access_document(grants.values_list("target_type", "target_id", "access")))
@@ -130,16 +126,16 @@ class GroupPermissions(ConductorView):
 class GroupUsers(ConductorView):
     """GET, POST, DELETE /api/groups/{groupId}/users: list, add or remove members of a group."""
 
-    @ApiOperation("List the users in a group", permission=can_view_users, reply=ArrayOf(serializers.USER))
+    @ApiOperation("List the users in a group", can_view_users, reply=ArrayOf(serializers.USER))
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         members = serializers.prefetch_groups(User.objects.filter(groups=find_group(id)).order_by("username"))
         return Json([serializers.user_document(row) for row in members])
 
-    @ApiOperation("Add users to a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=texts)
+    @ApiOperation("Add users to a group", ADMINISTRATORS_ONLY, body=texts)
     def post(self, request: ConductorRequest, id: str) -> None:
         users.add_users(id, serializers.read_text_list(request_body.read_json(request), "users"), request.actor.name)
 
-    @ApiOperation("Remove users from a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
+    @ApiOperation("Remove users from a group", ADMINISTRATORS_ONLY)
     def delete(self, request: ConductorRequest, id: str) -> None:
         users.remove_users(id, serializers.read_text_list(request_body.read_json(request), "users"), request.actor.name)
 
@@ -147,10 +143,10 @@ class GroupUsers(ConductorView):
 class GroupUser(ConductorView):
     """POST, DELETE /api/groups/{groupId}/users/{userId}: add or remove a member."""
 
-    @ApiOperation("Add a user to a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
+    @ApiOperation("Add a user to a group", ADMINISTRATORS_ONLY)
     def post(self, request: ConductorRequest, id: str, user_id: str) -> None:
         users.add_users(id, [user_id], request.actor.name)
 
-    @ApiOperation("Remove a user from a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY)
+    @ApiOperation("Remove a user from a group", ADMINISTRATORS_ONLY)
     def delete(self, request: ConductorRequest, id: str, user_id: str) -> None:
         users.remove_users(id, [user_id], request.actor.name)

@@ -24,14 +24,12 @@ class ModelBudgets(ConductorView):
     A budget is identified by `scope`, `name` and `period`. Amounts are integers in millionths of the currency.
     """
 
-    @ApiOperation("List the budgets of models", permission=ADMINISTRATORS_ONLY, reply=serializers.BUDGETS)
+    @ApiOperation("List the budgets of models", ADMINISTRATORS_ONLY, reply=serializers.BUDGETS)
     def get(self, request: ConductorRequest) -> HttpResponse:
         states = budget_states(clock.now())
         return Json({"currency": conf.ai_currency, "budgets": [_state_document(state) for state in states]})
 
-    @ApiOperation(
-        "Save a budget of models", permission=ADMINISTRATORS_ONLY, reply=serializers.SAVED_BUDGET, body=BUDGET
-    )
+    @ApiOperation("Save a budget of models", ADMINISTRATORS_ONLY, reply=serializers.SAVED_BUDGET, body=BUDGET)
     def put(self, request: ConductorRequest) -> HttpResponse:
         limits, reason = parse_budget(request_body.read_object(request))
         return Json(budget_document(save_budget(limits, request.actor.name, reason)))
@@ -40,7 +38,7 @@ class ModelBudgets(ConductorView):
 class ModelBudgetOne(ConductorView):
     """DELETE /api/model-budgets/{id}: delete a budget. The tasks that wait for it continue."""
 
-    @ApiOperation("Delete a budget of models", permission=ADMINISTRATORS_ONLY, reply=NO_CONTENT)
+    @ApiOperation("Delete a budget of models", ADMINISTRATORS_ONLY, reply=NO_CONTENT)
     def delete(self, request: ConductorRequest, budget_id: int) -> None:
         delete_budget(budget_id, request.actor.name)
 

@@ -14,7 +14,7 @@ from ...core.errors import Invalid
 from ...definitions.api.tags import ObjectTags, tag_operations
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json
+from ...web.api.operations import ApiOperation, ArrayOf, EmptyOk, Json
 from ...web.api.permissions import ALLOW_ALL, RequiresAccess, RequiresDefinitionAccess, requires
 from ...web.api.requests import read_request
 from ...web.api.view import ConductorRequest, ConductorView
@@ -55,7 +55,7 @@ REMOVABLE_FIELDS = ("maxTokens", "inputPrice", "outputPrice")
 class Providers(ConductorView):
     """GET /api/integrations/provider: list the integrations."""
 
-    @ApiOperation("List integrations", permission=ALLOW_ALL, reply=ArrayOf(serializers.INTEGRATION), query=LIST_QUERY)
+    @ApiOperation("List integrations", ALLOW_ALL, reply=ArrayOf(serializers.INTEGRATION), query=LIST_QUERY)
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = list(readable_integrations(request))
         counts = count_models(row.name for row in rows)
@@ -68,15 +68,12 @@ class Integrations(Providers):
     operations = {
         "get": ApiOperation(
             "List integrations, as another client does",
-            permission=ALLOW_ALL,
+            ALLOW_ALL,
             reply=ArrayOf(serializers.INTEGRATION),
             query=LIST_QUERY,
         ),
         "post": ApiOperation(
-            "Create or update several integrations",
-            permission=can_save_integrations,
-            reply=EMPTY_REPLY,
-            body=ArrayOf(serializers.NAMED_INTEGRATION),
+            "Create or update several integrations", can_save_integrations, body=ArrayOf(serializers.NAMED_INTEGRATION)
         ),
     }
 
@@ -113,22 +110,17 @@ def readable_integrations(request: ConductorRequest) -> QuerySet[Integration]:
 class IntegrationOne(ConductorView):
     """GET, POST, DELETE /api/integrations/provider/{name}: get, save or delete an integration."""
 
-    @ApiOperation("Get an integration", permission=can_view_integration, reply=serializers.INTEGRATION)
+    @ApiOperation("Get an integration", can_view_integration, reply=serializers.INTEGRATION)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         row = engine.find_integration(name)
         return Json(serializers.integration_document(row, models_of([name]).get(name, [])))
 
-    @ApiOperation(
-        "Create or update an integration",
-        permission=can_save_integration,
-        reply=EMPTY_REPLY,
-        body=serializers.INTEGRATION_UPDATE,
-    )
+    @ApiOperation("Create or update an integration", can_save_integration, body=serializers.INTEGRATION_UPDATE)
     def post(self, request: ConductorRequest, name: str) -> None:
         document = read_request(request_body.read_object(request), serializers.INTEGRATION_UPDATE, "integration")
         engine.save_integration(name, document, request.actor.name)
 
-    @ApiOperation("Delete an integration", permission=can_delete_integration, reply=EMPTY_REPLY)
+    @ApiOperation("Delete an integration", can_delete_integration)
     def delete(self, request: ConductorRequest, name: str) -> None:
         engine.delete_integration(name, request.actor.name)
 
@@ -146,9 +138,7 @@ class IntegrationTokens(ConductorView):
     """GET /api/integrations/provider/{name}/metrics: get the number of tokens that each model has used."""
 
     @ApiOperation(
-        "Get the tokens that the models of an integration have used",
-        permission=can_view_integration,
-        reply=MapOf(IntegerOf(64)),
+        "Get the tokens that the models of an integration have used", can_view_integration, reply=MapOf(IntegerOf(64))
     )
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         engine.find_integration(name)
@@ -160,7 +150,7 @@ class IntegrationModels(ConductorView):
 
     @ApiOperation(
         "List the models of an integration",
-        permission=can_view_integration,
+        can_view_integration,
         reply=ArrayOf(serializers.MODEL),
         query={"activeOnly": bool},
     )
@@ -173,7 +163,7 @@ class IntegrationModels(ConductorView):
 class IntegrationModelNames(ConductorView):
     """GET /api/integrations/provider/{name}/integration/all: list the names of the models."""
 
-    @ApiOperation("List the names of an integration's models", permission=can_view_integration, reply=texts)
+    @ApiOperation("List the names of an integration's models", can_view_integration, reply=texts)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         engine.find_integration(name)
         return Json([row.name for row in models_of([name]).get(name, [])])
@@ -191,16 +181,11 @@ class ModelView(ConductorView):
 class IntegrationModelOne(ModelView):
     """GET, POST, DELETE /api/integrations/provider/{name}/integration/{model}: get, save or delete a model."""
 
-    @ApiOperation("Get a model of an integration", permission=can_view_model, reply=serializers.MODEL)
+    @ApiOperation("Get a model of an integration", can_view_model, reply=serializers.MODEL)
     def get(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
         return Json(serializers.model_document(engine.find_model(*self.key(name, model))))
 
-    @ApiOperation(
-        "Create or update a model of an integration",
-        permission=can_update_integration,
-        reply=EMPTY_REPLY,
-        body=serializers.MODEL_UPDATE,
-    )
+    @ApiOperation("Create or update a model of an integration", can_update_integration, body=serializers.MODEL_UPDATE)
     def post(self, request: ConductorRequest, name: str, model: str) -> None:
         sent = request_body.read_object(request)
         # Other fields keep their values if they are null; these can be removed.
@@ -208,7 +193,7 @@ class IntegrationModelOne(ModelView):
         document = read_request(sent, serializers.MODEL_UPDATE, "model") | removed
         engine.save_model(name, model, document, request.actor.name)
 
-    @ApiOperation("Delete a model of an integration", permission=can_update_model, reply=EMPTY_REPLY)
+    @ApiOperation("Delete a model of an integration", can_update_model)
     def delete(self, request: ConductorRequest, name: str, model: str) -> None:
         engine.delete_model(*self.key(name, model), request.actor.name)
 
@@ -230,14 +215,12 @@ class IntegrationModelTags(ObjectTags):
 class IntegrationModelTokens(ModelView):
     """GET, POST …/integration/{model}/metrics: get the tokens that a model has used, or add those of other calls."""
 
-    @ApiOperation("Get the tokens that a model has used", permission=can_view_model, reply=IntegerOf(64))
+    @ApiOperation("Get the tokens that a model has used", can_view_model, reply=IntegerOf(64))
     def get(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
         row = engine.find_model(*self.key(name, model))
         return Json(tokens_by_model(row.integration).get(row.name, 0))
 
-    @ApiOperation(
-        "Add tokens to the usage of a model", permission=can_update_model, reply=EMPTY_REPLY, body=IntegerOf(64)
-    )
+    @ApiOperation("Add tokens to the usage of a model", can_update_model, body=IntegerOf(64))
     def post(self, request: ConductorRequest, name: str, model: str) -> None:
         tokens = request_body.read_json(request)
         if not isinstance(tokens, int) or isinstance(tokens, bool):
@@ -248,7 +231,7 @@ class IntegrationModelTokens(ModelView):
 class IntegrationModelPrompts(ModelView):
     """GET …/integration/{model}/prompt: list the prompts that are bound to a model."""
 
-    @ApiOperation("List the prompts of a model", permission=can_view_model, reply=ArrayOf(serializers.PROMPT))
+    @ApiOperation("List the prompts of a model", can_view_model, reply=ArrayOf(serializers.PROMPT))
     def get(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
         row = engine.find_model(*self.key(name, model))
         return Json(serializers.readable_prompts(request.actor, prompts_bound_to(row.integration, row.name)))
@@ -257,7 +240,7 @@ class IntegrationModelPrompts(ModelView):
 class IntegrationModelPrompt(ModelView):
     """POST …/integration/{model}/prompt/{prompt}: bind a prompt to a model."""
 
-    @ApiOperation("Bind a prompt to a model", permission=can_bind_prompt, reply=EMPTY_REPLY)
+    @ApiOperation("Bind a prompt to a model", can_bind_prompt)
     def post(self, request: ConductorRequest, name: str, model: str, prompt: str) -> None:
         bind_prompt(*self.key(name, model), prompt, request.actor.name)
 
@@ -265,7 +248,7 @@ class IntegrationModelPrompt(ModelView):
 class IntegrationKinds(ConductorView):
     """GET /api/integrations/def: list the kinds of integrations with their settings."""
 
-    @ApiOperation("List the kinds of integrations", permission=ALLOW_ALL, reply=ArrayOf(serializers.INTEGRATION_KIND))
+    @ApiOperation("List the kinds of integrations", ALLOW_ALL, reply=ArrayOf(serializers.INTEGRATION_KIND))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([serializers.kind_document(kind) for kind in INTEGRATION_KINDS.values()])
 
@@ -273,7 +256,7 @@ class IntegrationKinds(ConductorView):
 class IntegrationKindOne(ConductorView):
     """GET /api/integrations/def/{name}: get one kind of integration, as a list."""
 
-    @ApiOperation("Get a kind of integration", permission=ALLOW_ALL, reply=ArrayOf(serializers.INTEGRATION_KIND))
+    @ApiOperation("Get a kind of integration", ALLOW_ALL, reply=ArrayOf(serializers.INTEGRATION_KIND))
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         kind = INTEGRATION_KINDS.get(name)
         return Json([serializers.kind_document(kind)] if kind else [])
@@ -282,7 +265,7 @@ class IntegrationKindOne(ConductorView):
 class AllModels(ConductorView):
     """GET /api/integrations/all: list all models as `integration:model`."""
 
-    @ApiOperation("List all models as integration:model", permission=ALLOW_ALL, reply=texts, query=LIST_QUERY)
+    @ApiOperation("List all models as integration:model", ALLOW_ALL, reply=texts, query=LIST_QUERY)
     def get(self, request: ConductorRequest) -> HttpResponse:
         names = [row.name for row in readable_integrations(request)]
         found = models_of(names, request.query.flag("activeOnly", default=False))

@@ -12,7 +12,7 @@ from ...core.errors import Invalid, NotFound
 from ...definitions.api.tags import ObjectTags, tag_operations
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, Json, PlainText
+from ...web.api.operations import PLAIN_TEXT, ApiOperation, ArrayOf, Json, PlainText
 from ...web.api.permissions import ALLOW_ALL, RequiresAccess, RequiresDefinitionAccess, normalize_name, requires
 from ...web.api.requests import parse_integer, read_request
 from ...web.api.view import ConductorRequest, ConductorView
@@ -53,16 +53,12 @@ UPDATE_QUERY = {"description": str, "models": str, "version": int}
 class Prompts(ConductorView):
     """GET, POST /api/prompts: list the newest versions, or save several prompts."""
 
-    @ApiOperation("List prompts", permission=ALLOW_ALL, reply=ArrayOf(PROMPT))
+    @ApiOperation("List prompts", ALLOW_ALL, reply=ArrayOf(PROMPT))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(readable_prompts(request.actor, newest_prompts()))
 
     @ApiOperation(
-        "Create or update several prompts",
-        permission=can_save_prompts,
-        reply=EMPTY_REPLY,
-        body=ArrayOf(NEW_PROMPT),
-        query={"newVersion": bool},
+        "Create or update several prompts", can_save_prompts, body=ArrayOf(NEW_PROMPT), query={"newVersion": bool}
     )
     def post(self, request: ConductorRequest) -> None:
         read = [
@@ -75,24 +71,20 @@ class Prompts(ConductorView):
 class PromptOne(ConductorView):
     """GET, POST, PUT, DELETE /api/prompts/{name}: get, save, update or delete a prompt."""
 
-    @ApiOperation("Get a prompt", permission=can_view_prompt, reply=PROMPT, query={"version": int})
+    @ApiOperation("Get a prompt", can_view_prompt, reply=PROMPT, query={"version": int})
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(prompt_document(find_prompt(name, request.query.integer("version", 0) or None)))
 
-    @ApiOperation(
-        "Create or update a prompt", permission=can_save_prompt, reply=EMPTY_REPLY, body=PLAIN_TEXT, query=SAVE_QUERY
-    )
+    @ApiOperation("Create or update a prompt", can_save_prompt, body=PLAIN_TEXT, query=SAVE_QUERY)
     def post(self, request: ConductorRequest, name: str) -> None:
         is_new = request.query.flag("autoIncrement", default=False)
         save_prompt(name, _template(request), request.actor.name, new_version=is_new, **_fields(request))
 
-    @ApiOperation(
-        "Update a prompt", permission=can_update_prompt, reply=EMPTY_REPLY, body=PLAIN_TEXT, query=UPDATE_QUERY
-    )
+    @ApiOperation("Update a prompt", can_update_prompt, body=PLAIN_TEXT, query=UPDATE_QUERY)
     def put(self, request: ConductorRequest, name: str) -> None:
         update_prompt(name, _template(request), request.actor.name, **_fields(request))
 
-    @ApiOperation("Delete all versions of a prompt", permission=can_delete_prompt, reply=EMPTY_REPLY)
+    @ApiOperation("Delete all versions of a prompt", can_delete_prompt)
     def delete(self, request: ConductorRequest, name: str) -> None:
         delete_prompt(name, None, request.actor.name)
 
@@ -114,7 +106,7 @@ def _fields(request: ConductorRequest) -> dict[str, Any]:
 class PromptVersions(ConductorView):
     """GET /api/prompts/{name}/versions: list all versions of a prompt, newest first."""
 
-    @ApiOperation("List the versions of a prompt", permission=can_view_prompt, reply=ArrayOf(PROMPT))
+    @ApiOperation("List the versions of a prompt", can_view_prompt, reply=ArrayOf(PROMPT))
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         rows = [prompt_document(row) for row in versions_of(name)]
         if not rows:
@@ -125,7 +117,7 @@ class PromptVersions(ConductorView):
 class PromptVersion(ConductorView):
     """DELETE /api/prompts/{name}/versions/{version}: delete one version."""
 
-    @ApiOperation("Delete a version of a prompt", permission=can_delete_prompt, reply=EMPTY_REPLY)
+    @ApiOperation("Delete a version of a prompt", can_delete_prompt)
     def delete(self, request: ConductorRequest, name: str, version: str) -> None:
         delete_prompt(name, parse_integer(version, "version"), request.actor.name)
 
@@ -142,7 +134,7 @@ class PromptTags(ObjectTags):
 class PromptTest(ConductorView):
     """POST /api/prompts/test: send a prompt, given as text, to a model. The reply is the answer as text."""
 
-    @ApiOperation("Try a prompt with a model", permission=can_try_prompt, reply=PLAIN_TEXT, body=PROMPT_TEST)
+    @ApiOperation("Try a prompt with a model", can_try_prompt, reply=PLAIN_TEXT, body=PROMPT_TEST)
     def post(self, request: ConductorRequest) -> HttpResponse:
         fields = read_request(request_body.read_object(request), PROMPT_TEST, "promptTest")
         for name in ("llmProvider", "model"):

@@ -17,7 +17,6 @@ from ...web.api import documents as shapes
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
 from ...web.api.operations import (
-    EMPTY_REPLY,
     ApiOperation,
     ArrayOf,
     ArraysByKey,
@@ -88,10 +87,7 @@ class WorkflowDefinitions(ConductorView):
     """GET, POST, PUT /api/metadata/workflow: list all definitions, create one, or save several."""
 
     @ApiOperation(
-        "List all workflow definitions",
-        permission=ALLOW_ALL,
-        reply=ArrayOf(WORKFLOW_DEFINITION),
-        query={"classifier": str},
+        "List all workflow definitions", ALLOW_ALL, reply=ArrayOf(WORKFLOW_DEFINITION), query={"classifier": str}
     )
     def get(self, request: ConductorRequest) -> HttpResponse:
         wanted, rows = request.query.text("classifier").lower(), definitions_in_order(request.actor)
@@ -101,8 +97,7 @@ class WorkflowDefinitions(ConductorView):
 
     @ApiOperation(
         "Create a workflow definition",
-        permission=can_save_workflows,
-        reply=EMPTY_REPLY,
+        can_save_workflows,
         body=WORKFLOW_DEFINITION,
         query={"overwrite": bool},
         reports_findings=True,
@@ -118,7 +113,7 @@ class WorkflowDefinitions(ConductorView):
 
     @ApiOperation(
         "Create or update workflow definitions",
-        permission=can_save_workflows,
+        can_save_workflows,
         reply=serializers.SAVED_DEFINITIONS,
         body=ArrayOf(WORKFLOW_DEFINITION),
         reports_findings=True,
@@ -150,7 +145,7 @@ class WorkflowDefinitionCheck(ConductorView):
 
     @ApiOperation(
         "Validate a workflow definition; the response is empty if there are no findings",
-        permission=can_validate_workflows,
+        can_validate_workflows,
         reply=serializers.FINDINGS,
         body=WORKFLOW_DEFINITION,
         empty_when="there are no findings",
@@ -170,7 +165,7 @@ class WorkflowDefinitionOne(ConductorView):
 
     @ApiOperation(
         "Get a workflow definition, with its tags if `metadata` is true",
-        permission=can_view_workflow,
+        can_view_workflow,
         reply=serializers.TAGGED_WORKFLOW_DEFINITION,
         query={"version": int, "metadata": bool},
     )
@@ -194,7 +189,7 @@ class WorkflowDraft(ConductorView):
 
     @ApiOperation(
         "Save a draft of a workflow definition",
-        permission=can_draft_workflow,
+        can_draft_workflow,
         reply=serializers.SAVED_DRAFT,
         body=WORKFLOW_DEFINITION,
     )
@@ -207,7 +202,7 @@ class WorkflowDraft(ConductorView):
         commands.save_draft("workflow", name, format_json(document), base, request.actor.name)
         return Json(serializers.draft_document(name, request.actor.name, newest))
 
-    @ApiOperation("Get your draft of a workflow definition", permission=can_draft_workflow, reply=WORKFLOW_DEFINITION)
+    @ApiOperation("Get your draft of a workflow definition", can_draft_workflow, reply=WORKFLOW_DEFINITION)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         drafts = DefinitionDraft.objects.filter(kind="workflow", name=name, author=request.actor.name)
         text = drafts.values_list("text", flat=True).first()
@@ -218,7 +213,7 @@ class WorkflowDraft(ConductorView):
         except ValueError:
             raise Conflict(f"The draft of the workflow {name} is no valid JSON.") from None
 
-    @ApiOperation("Delete your draft of a workflow definition", permission=can_draft_workflow, reply=EMPTY_REPLY)
+    @ApiOperation("Delete your draft of a workflow definition", can_draft_workflow)
     def delete(self, request: ConductorRequest, name: str) -> None:
         commands.delete_draft("workflow", name, request.actor.name)
 
@@ -226,7 +221,7 @@ class WorkflowDraft(ConductorView):
 class WorkflowDefinitionVersion(ConductorView):
     """DELETE /api/metadata/workflow/{name}/{version}: delete one version. Its runs continue."""
 
-    @ApiOperation("Delete a version of a workflow definition", permission=can_delete_workflow, reply=EMPTY_REPLY)
+    @ApiOperation("Delete a version of a workflow definition", can_delete_workflow)
     def delete(self, request: ConductorRequest, name: str, version: str) -> None:
         commands.delete_workflow(name, parse_integer(version, "The version"), request.actor.name)
 
@@ -234,9 +229,7 @@ class WorkflowDefinitionVersion(ConductorView):
 class LatestVersions(ConductorView):
     """GET /api/metadata/workflow/latest-versions: list the newest version of each definition."""
 
-    @ApiOperation(
-        "List the latest versions of all workflow definitions", permission=ALLOW_ALL, reply=ArrayOf(WORKFLOW_DEFINITION)
-    )
+    @ApiOperation("List the latest versions of all workflow definitions", ALLOW_ALL, reply=ArrayOf(WORKFLOW_DEFINITION))
     def get(self, request: ConductorRequest) -> HttpResponse:
         newest = {row.name: row for row in definitions_in_order(request.actor)}
         return Json([workflow_definition_document(row) for row in newest.values()])
@@ -245,7 +238,7 @@ class LatestVersions(ConductorView):
 class WorkflowNames(ConductorView):
     """GET /api/metadata/workflow/names: list the names of all definitions."""
 
-    @ApiOperation("List the names of workflow definitions", permission=ALLOW_ALL, reply=texts)
+    @ApiOperation("List the names of workflow definitions", ALLOW_ALL, reply=texts)
     def get(self, request: ConductorRequest) -> HttpResponse:
         names = definitions_in_order(request.actor).order_by("name").values_list("name", flat=True)
         return Json(list(names.distinct()))
@@ -255,9 +248,7 @@ class NamesAndVersions(ConductorView):
     """GET /api/metadata/workflow/names-and-versions: get the versions of each definition by its name."""
 
     @ApiOperation(
-        "List the versions of all workflow definitions",
-        permission=ALLOW_ALL,
-        reply=ArraysByKey(serializers.DEFINITION_SUMMARY),
+        "List the versions of all workflow definitions", ALLOW_ALL, reply=ArraysByKey(serializers.DEFINITION_SUMMARY)
     )
     def get(self, request: ConductorRequest) -> HttpResponse:
         groups = groupby(definitions_in_order(request.actor).defer("document"), key=lambda row: row.name)
@@ -268,9 +259,7 @@ class Versions(ConductorView):
     """GET /api/metadata/workflow/{name}/versions: list the versions of a definition."""
 
     @ApiOperation(
-        "List the versions of a workflow definition",
-        permission=can_view_workflow,
-        reply=ArrayOf(serializers.DEFINITION_SUMMARY),
+        "List the versions of a workflow definition", can_view_workflow, reply=ArrayOf(serializers.DEFINITION_SUMMARY)
     )
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(
@@ -286,17 +275,13 @@ def definitions_in_order(actor: Actor) -> QuerySet[WorkflowDefinition]:
 class TaskDefinitions(ConductorView):
     """GET, POST, PUT /api/metadata/taskdefs: list all definitions, save several, or update one."""
 
-    @ApiOperation("List all task definitions", permission=ALLOW_ALL, reply=ArrayOf(TASK_DEFINITION))
+    @ApiOperation("List all task definitions", ALLOW_ALL, reply=ArrayOf(TASK_DEFINITION))
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = visible(TaskDefinition.objects.order_by("name"))
         return Json([task_definition_document(row) for row in rows])
 
     @ApiOperation(
-        "Create task definitions",
-        permission=can_save_task_definitions,
-        reply=EMPTY_REPLY,
-        body=ArrayOf(TASK_DEFINITION),
-        reports_findings=True,
+        "Create task definitions", can_save_task_definitions, body=ArrayOf(TASK_DEFINITION), reports_findings=True
     )
     def post(self, request: ConductorRequest) -> HttpResponse:
         documents = request_body.read_objects(request)
@@ -315,13 +300,7 @@ class TaskDefinitions(ConductorView):
         ]
         return add_findings(EmptyOk(), found)
 
-    @ApiOperation(
-        "Update a task definition",
-        permission=can_save_task_definitions,
-        reply=EMPTY_REPLY,
-        body=TASK_DEFINITION,
-        reports_findings=True,
-    )
+    @ApiOperation("Update a task definition", can_save_task_definitions, body=TASK_DEFINITION, reports_findings=True)
     def put(self, request: ConductorRequest) -> HttpResponse:
         # One client registers its workers' definitions only by this call, so a missing definition is created.
         with errors_under("updateTaskDef.taskDefinition"):
@@ -337,7 +316,7 @@ class TaskDefinitionOne(ConductorView):
 
     @ApiOperation(
         "Get a task definition, with its tags if `metadata` is true",
-        permission=can_view_task_definition,
+        can_view_task_definition,
         reply=serializers.TAGGED_TASK_DEFINITION,
         query={"metadata": bool},
     )
@@ -347,7 +326,7 @@ class TaskDefinitionOne(ConductorView):
             raise NotFound(f"No such taskType found by name: {name}")
         return Json(task_definition_document(row) | requested_tags(request, TASK_DEF, name))
 
-    @ApiOperation("Delete a task definition", permission=can_delete_task_definition, reply=EMPTY_REPLY)
+    @ApiOperation("Delete a task definition", can_delete_task_definition)
     def delete(self, request: ConductorRequest, name: str) -> None:
         commands.delete_task(name, request.actor.name)
 
@@ -358,19 +337,13 @@ class Schemas(ConductorView):
     One client sends an object, others a list.
     """
 
-    @ApiOperation("List all schemas", permission=ALLOW_ALL, reply=ArrayOf(SCHEMA_FIELDS), query={"short": bool})
+    @ApiOperation("List all schemas", ALLOW_ALL, reply=ArrayOf(SCHEMA_FIELDS), query={"short": bool})
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = visible(SchemaDefinition.objects.order_by("name", "version"))
         is_short = request.query.flag("short", default=False)
         return Json([short_schema_document(row) if is_short else schema_document(row) for row in rows])
 
-    @ApiOperation(
-        "Create or update schemas",
-        permission=can_save_schemas,
-        reply=EMPTY_REPLY,
-        body=ArrayOf(SCHEMA_FIELDS),
-        query={"newVersion": bool},
-    )
+    @ApiOperation("Create or update schemas", can_save_schemas, body=ArrayOf(SCHEMA_FIELDS), query={"newVersion": bool})
     def post(self, request: ConductorRequest) -> None:
         sent = request_body.read_json(request)
         documents = sent if isinstance(sent, list) else [sent]
@@ -387,11 +360,11 @@ class Schemas(ConductorView):
 class SchemaNewest(ConductorView):
     """GET, DELETE /api/schema/{name}: get the newest version, or delete all versions."""
 
-    @ApiOperation("Get the latest version of a schema", permission=can_view_schema, reply=SCHEMA_FIELDS)
+    @ApiOperation("Get the latest version of a schema", can_view_schema, reply=SCHEMA_FIELDS)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(schema_document(schemas.find_schema(name)))
 
-    @ApiOperation("Delete all versions of a schema", permission=can_delete_schema, reply=EMPTY_REPLY)
+    @ApiOperation("Delete all versions of a schema", can_delete_schema)
     def delete(self, request: ConductorRequest, name: str) -> None:
         schemas.delete_schema(name, None, request.actor.name)
 
@@ -399,11 +372,11 @@ class SchemaNewest(ConductorView):
 class SchemaOne(ConductorView):
     """GET, DELETE /api/schema/{name}/{version}: get or delete one version."""
 
-    @ApiOperation("Get a schema", permission=can_view_schema, reply=SCHEMA_FIELDS)
+    @ApiOperation("Get a schema", can_view_schema, reply=SCHEMA_FIELDS)
     def get(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         return Json(schema_document(schemas.find_schema(name, parse_integer(version, "version"))))
 
-    @ApiOperation("Delete a version of a schema", permission=can_delete_schema, reply=EMPTY_REPLY)
+    @ApiOperation("Delete a version of a schema", can_delete_schema)
     def delete(self, request: ConductorRequest, name: str, version: str) -> None:
         schemas.delete_schema(name, parse_integer(version, "version"), request.actor.name)
 
@@ -416,10 +389,7 @@ class TestWorkflow(ConductorView):
     """
 
     @ApiOperation(
-        "Simulate a workflow with mocked task results",
-        permission=can_start_workflow,
-        reply=shapes.WORKFLOW,
-        body=TEST_REQUEST,
+        "Simulate a workflow with mocked task results", can_start_workflow, reply=shapes.WORKFLOW, body=TEST_REQUEST
     )
     def post(self, request: ConductorRequest) -> HttpResponse:
         start_request, script = parse_test_request(request_body.read_object(request))

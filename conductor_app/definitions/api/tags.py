@@ -13,7 +13,7 @@ from ...core.errors import NotFound
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
 from ...web.api.documents import TAG
-from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, Json, Shape
+from ...web.api.operations import ApiOperation, ArrayOf, Json, Shape
 from ...web.api.permissions import (
     ALLOW_ALL,
     PermissionRule,
@@ -49,16 +49,16 @@ def tag_operations(
 ) -> dict[str, ApiOperation]:
     """Return the operations of a view of tags. `owner`: what has the tags. `removed`: the body of a removal."""
     return {
-        "get": ApiOperation(f"List the tags of {owner}", permission=can_view, reply=ArrayOf(TAG)),
-        "put": ApiOperation(f"Set the tags of {owner}", permission=can_update, reply=EMPTY_REPLY, body=ArrayOf(TAG)),
-        "delete": ApiOperation(f"Remove tags from {owner}", permission=can_update, reply=EMPTY_REPLY, body=removed),
+        "get": ApiOperation(f"List the tags of {owner}", can_view, reply=ArrayOf(TAG)),
+        "put": ApiOperation(f"Set the tags of {owner}", can_update, body=ArrayOf(TAG)),
+        "delete": ApiOperation(f"Remove tags from {owner}", can_update, body=removed),
     }
 
 
 class AllTags(ConductorView):
     """GET /api/metadata/tags: list the tags of the objects that the caller may read."""
 
-    @ApiOperation("List the tags that are in use", permission=ALLOW_ALL, reply=ArrayOf(TAG))
+    @ApiOperation("List the tags that are in use", ALLOW_ALL, reply=ArrayOf(TAG))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(tags.readable_tags(request.actor))
 
@@ -68,21 +68,19 @@ class WorkflowTags(ConductorView):
 
     target = WORKFLOW_DEF
 
-    @ApiOperation("List the tags of a workflow definition", permission=can_view_workflow, reply=ArrayOf(TAG))
+    @ApiOperation("List the tags of a workflow definition", can_view_workflow, reply=ArrayOf(TAG))
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(tags.list_tags(self.target, name))
 
-    @ApiOperation("Add a tag to a workflow definition", permission=can_update_workflow, reply=EMPTY_REPLY, body=TAG)
+    @ApiOperation("Add a tag to a workflow definition", can_update_workflow, body=TAG)
     def post(self, request: ConductorRequest, name: str) -> None:
         tags.add_tags(self.target, name, read_tags(request), request.actor.name)
 
-    @ApiOperation(
-        "Set the tags of a workflow definition", permission=can_update_workflow, reply=EMPTY_REPLY, body=ArrayOf(TAG)
-    )
+    @ApiOperation("Set the tags of a workflow definition", can_update_workflow, body=ArrayOf(TAG))
     def put(self, request: ConductorRequest, name: str) -> None:
         tags.set_tags(self.target, name, read_tags(request), request.actor.name)
 
-    @ApiOperation("Remove a tag from a workflow definition", permission=can_update_workflow, reply=EMPTY_REPLY)
+    @ApiOperation("Remove a tag from a workflow definition", can_update_workflow)
     def delete(self, request: ConductorRequest, name: str) -> None:
         tags.remove_tags(self.target, name, read_tags(request), request.actor.name)
 
@@ -92,8 +90,8 @@ class TaskTags(WorkflowTags):
 
     operations = {
         **tag_operations("a task definition", can_view_task_definition, can_update_task),
-        "post": ApiOperation("Add a tag to a task definition", permission=can_update_task, reply=EMPTY_REPLY, body=TAG),
-        "delete": ApiOperation("Remove a tag from a task definition", permission=can_update_task, reply=EMPTY_REPLY),
+        "post": ApiOperation("Add a tag to a task definition", can_update_task, body=TAG),
+        "delete": ApiOperation("Remove a tag from a task definition", can_update_task),
     }
 
     target = TASK_DEF
@@ -106,17 +104,15 @@ class ApplicationTags(ConductorView):
     the tags.
     """
 
-    @ApiOperation("List the tags of an application", permission=can_view_application, reply=ArrayOf(TAG))
+    @ApiOperation("List the tags of an application", can_view_application, reply=ArrayOf(TAG))
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         return Json(tags.list_tags(APPLICATION, id))
 
-    @ApiOperation(
-        "Set the tags of an application", permission=can_update_application, reply=EMPTY_REPLY, body=ArrayOf(TAG)
-    )
+    @ApiOperation("Set the tags of an application", can_update_application, body=ArrayOf(TAG))
     def put(self, request: ConductorRequest, id: str) -> None:
         tags.add_tags(APPLICATION, id, read_tags(request), request.actor.name)
 
-    @ApiOperation("Remove tags from an application", permission=can_update_application, reply=EMPTY_REPLY)
+    @ApiOperation("Remove tags from an application", can_update_application)
     def delete(self, request: ConductorRequest, id: str) -> None:
         tags.remove_tags(APPLICATION, id, read_tags(request), request.actor.name)
 
@@ -150,23 +146,18 @@ class ObjectTags(ConductorView):
 class WorkflowRateLimit(ConductorView):
     """GET, PUT, DELETE /api/metadata/workflow/{name}/rate-limit: get, set or remove the limit of concurrent runs."""
 
-    @ApiOperation("Get the limit of parallel runs of a workflow", permission=can_view_workflow, reply=RATE_LIMIT)
+    @ApiOperation("Get the limit of parallel runs of a workflow", can_view_workflow, reply=RATE_LIMIT)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         if (config := tags.run_limit(name)) is None:
             raise NotFound(f"The workflow {name} has no rate limit.")
         return Json(config)
 
-    @ApiOperation(
-        "Set the limit of parallel runs of a workflow",
-        permission=can_update_workflow,
-        reply=EMPTY_REPLY,
-        body=RATE_LIMIT,
-    )
+    @ApiOperation("Set the limit of parallel runs of a workflow", can_update_workflow, body=RATE_LIMIT)
     def put(self, request: ConductorRequest, name: str) -> None:
         config = read_request(request_body.read_object(request), RATE_LIMIT, "rateLimitConfig")
         with errors_under("rateLimitConfig"):
             tags.set_run_limit(name, {**config, "rateLimitKey": config.get("rateLimitKey") or name}, request.actor.name)
 
-    @ApiOperation("Remove the limit of parallel runs of a workflow", permission=can_update_workflow, reply=EMPTY_REPLY)
+    @ApiOperation("Remove the limit of parallel runs of a workflow", can_update_workflow)
     def delete(self, request: ConductorRequest, name: str) -> None:
         tags.set_run_limit(name, None, request.actor.name)

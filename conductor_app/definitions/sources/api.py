@@ -118,9 +118,7 @@ class SourcePlanView(ConductorView):
     Each item requires the right that its change requires; an item without it has the missing right as its problem.
     """
 
-    @ApiOperation(
-        "Plan the definitions of a folder", permission=ALLOW_ALL, reply=serializers.SOURCE_PLAN, body=SOURCE_FOLDER
-    )
+    @ApiOperation("Plan the definitions of a folder", ALLOW_ALL, reply=serializers.SOURCE_PLAN, body=SOURCE_FOLDER)
     def post(self, request: ConductorRequest) -> HttpResponse:
         folder, _ = parse_source(request_body.read_object(request))
         return Json(plan_document(plan_source(folder, KINDS, request.actor.name)))
@@ -133,10 +131,7 @@ class SourceApplication(ConductorView):
     """
 
     @ApiOperation(
-        "Apply the definitions of a folder",
-        permission=ALLOW_ALL,
-        reply=serializers.SOURCE_APPLICATION,
-        body=SOURCE_FOLDER,
+        "Apply the definitions of a folder", ALLOW_ALL, reply=serializers.SOURCE_APPLICATION, body=SOURCE_FOLDER
     )
     def post(self, request: ConductorRequest) -> HttpResponse:
         folder, digest = parse_source(request_body.read_object(request))
@@ -152,10 +147,7 @@ class SourceDrift(ConductorView):
     """
 
     @ApiOperation(
-        "Compare applied definitions with what is stored",
-        permission=ALLOW_ALL,
-        reply=serializers.DRIFTS,
-        query={"label": str},
+        "Compare applied definitions with what is stored", ALLOW_ALL, reply=serializers.DRIFTS, query={"label": str}
     )
     def get(self, request: ConductorRequest) -> HttpResponse:
         found = find_drift(request.query.text("label"))

@@ -32,7 +32,7 @@ from ...definitions.validation import check_handler
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
 from ...web.api.documents import TAG, TAGS, fields_of_type
-from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json, add_findings
+from ...web.api.operations import ApiOperation, ArrayOf, EmptyOk, Json, add_findings
 from ...web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, RequiresDefinitionAccess, requires
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands.handlers import create_handlers, delete_handler, update_handler
@@ -86,31 +86,19 @@ MAX_ROWS = 100
 class EventHandlers(ConductorView):
     """GET, POST, PUT /api/event: list all handlers, create some, or update one."""
 
-    @ApiOperation("List the readable event handlers", permission=ALLOW_ALL, reply=ArrayOf(EVENT_HANDLER_DOCUMENT))
+    @ApiOperation("List the readable event handlers", ALLOW_ALL, reply=ArrayOf(EVENT_HANDLER_DOCUMENT))
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = EventHandler.objects.order_by("name")
         return Json(add_tags(visible(rows)))
 
-    @ApiOperation(
-        "Create an event handler",
-        permission=can_save_handlers,
-        reply=EMPTY_REPLY,
-        body=EVENT_HANDLER_DOCUMENT,
-        reports_findings=True,
-    )
+    @ApiOperation("Create an event handler", can_save_handlers, body=EVENT_HANDLER_DOCUMENT, reports_findings=True)
     def post(self, request: ConductorRequest) -> HttpResponse:
         handlers = parse_new_handlers(request_body.read_json(request))
         create_handlers(handlers, request.actor.name)
         found = [finding for each in handlers for finding in lint_document(each, EVENT_HANDLER_DOCUMENT)]
         return add_findings(EmptyOk(), found)
 
-    @ApiOperation(
-        "Update an event handler",
-        permission=can_save_handlers,
-        reply=EMPTY_REPLY,
-        body=EVENT_HANDLER_DOCUMENT,
-        reports_findings=True,
-    )
+    @ApiOperation("Update an event handler", can_save_handlers, body=EVENT_HANDLER_DOCUMENT, reports_findings=True)
     def put(self, request: ConductorRequest) -> HttpResponse:
         handler = parse_changed_handler(request_body.read_object(request))
         update_handler(handler, request.actor.name)
@@ -125,7 +113,7 @@ class EventHandlerOne(ConductorView):
 
     @ApiOperation(
         "List the readable handlers of an event",
-        permission=ALLOW_ALL,
+        ALLOW_ALL,
         reply=ArrayOf(EVENT_HANDLER_DOCUMENT),
         query={"activeOnly": bool},
     )
@@ -135,7 +123,7 @@ class EventHandlerOne(ConductorView):
             rows = rows.filter(is_active=True)
         return Json(add_tags(rows.order_by("name")))
 
-    @ApiOperation("Delete an event handler", permission=can_delete_handler, reply=EMPTY_REPLY)
+    @ApiOperation("Delete an event handler", can_delete_handler)
     def delete(self, request: ConductorRequest, event: str) -> None:
         delete_handler(event, request.actor.name)
 
@@ -143,7 +131,7 @@ class EventHandlerOne(ConductorView):
 class EventHandlerNamed(ConductorView):
     """GET /api/event/handler/{name}: get a handler."""
 
-    @ApiOperation("Get an event handler", permission=can_view_handler, reply=EVENT_HANDLER_DOCUMENT)
+    @ApiOperation("Get an event handler", can_view_handler, reply=EVENT_HANDLER_DOCUMENT)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         row = EventHandler.objects.filter(name=name).first()
         if row is None:
@@ -155,9 +143,7 @@ class EventHandlerNamed(ConductorView):
 class IncomingEvent(ConductorView):
     """POST /api/event/handleIncomingEvent: receive an event. Field `event` names it; an `id` is processed only once."""
 
-    @ApiOperation(
-        "Publish an event to the server", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=read_mapping
-    )
+    @ApiOperation("Publish an event to the server", ADMINISTRATORS_ONLY, body=read_mapping)
     def post(self, request: ConductorRequest) -> None:
         payload = request_body.read_object(request)
         event, id = payload.get("event"), payload.get("id") or str(uuid.uuid4())
@@ -171,9 +157,7 @@ class IncomingEvent(ConductorView):
 class ActiveEventHandlers(ConductorView):
     """GET /api/event/execution: list the active handlers with their numbers of events and actions."""
 
-    @ApiOperation(
-        "List the readable active event handlers with their statistics", permission=ALLOW_ALL, reply=HANDLED_EVENT_PAGE
-    )
+    @ApiOperation("List the readable active event handlers with their statistics", ALLOW_ALL, reply=HANDLED_EVENT_PAGE)
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(_handlers_with_counts(EventHandler.objects.filter(is_active=True), 0))
 
@@ -186,7 +170,7 @@ class EventHandlerNumbers(ConductorView):
 
     @ApiOperation(
         "List the readable event handlers with their statistics",
-        permission=ALLOW_ALL,
+        ALLOW_ALL,
         reply=HANDLED_EVENT_PAGE,
         query={"from": int},
     )
@@ -208,7 +192,7 @@ class EventExecutions(ConductorView):
 
     @ApiOperation(
         "List the latest executions of an event handler",
-        permission=can_view_handler,
+        can_view_handler,
         reply=ArrayOf(EVENT_EXECUTION),
         query={"from": int},
     )
@@ -230,9 +214,7 @@ class EventExecutions(ConductorView):
 class EventMessages(ConductorView):
     """GET /api/event/message/{event}?from=: list the latest events with a name, newest first."""
 
-    @ApiOperation(
-        "List the latest readable events", permission=ALLOW_ALL, reply=ArrayOf(EVENT_MESSAGE), query={"from": int}
-    )
+    @ApiOperation("List the latest readable events", ALLOW_ALL, reply=ArrayOf(EVENT_MESSAGE), query={"from": int})
     def get(self, request: ConductorRequest, event: str) -> HttpResponse:
         since = request.query.integer("from", 0, 64)
         rows = EventDelivery.objects.filter(event=event, received_at__gte=since).order_by("-received_at", "-pk")

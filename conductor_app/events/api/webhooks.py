@@ -18,7 +18,7 @@ from ...tasks.commands.reports import report_by_ref, report_task
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
 from ...web.api.documents import TAG
-from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, EmptyOk, Json, PlainText, add_findings
+from ...web.api.operations import PLAIN_TEXT, ApiOperation, ArrayOf, EmptyOk, Json, PlainText, add_findings
 from ...web.api.permissions import (
     ADMINISTRATORS_ONLY,
     ALLOW_ALL,
@@ -77,9 +77,7 @@ can_delete_webhook = requires_on_webhook(DELETE)
 class EventQueueSizes(ConductorView):
     """GET /api/queue/size: return the size of each queue, which is 0 because messages take effect at once."""
 
-    @ApiOperation(
-        "Get the sizes of the queues that complete waiting tasks", permission=ALLOW_ALL, reply=MapOf(IntegerOf())
-    )
+    @ApiOperation("Get the sizes of the queues that complete waiting tasks", ALLOW_ALL, reply=MapOf(IntegerOf()))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json({QUEUE_NAME_FORMAT.format(status): 0 for status in QUEUE_STATUSES})
 
@@ -87,7 +85,7 @@ class EventQueueSizes(ConductorView):
 class EventQueues(ConductorView):
     """GET /api/queue/: get the queue of each status."""
 
-    @ApiOperation("List the queues that complete waiting tasks", permission=ALLOW_ALL, reply=MapOf(read_text))
+    @ApiOperation("List the queues that complete waiting tasks", ALLOW_ALL, reply=MapOf(read_text))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json({status: QUEUE_NAME_FORMAT.format(status) for status in QUEUE_STATUSES})
 
@@ -95,12 +93,7 @@ class EventQueues(ConductorView):
 class EventForReference(ConductorView):
     """POST /api/queue/update/{workflowId}/{taskRef}/{status}: end the open task with this reference name."""
 
-    @ApiOperation(
-        "Complete a waiting task by its reference name",
-        permission=can_complete_by_reference,
-        reply=EMPTY_REPLY,
-        body=read_mapping,
-    )
+    @ApiOperation("Complete a waiting task by its reference name", can_complete_by_reference, body=read_mapping)
     def post(self, request: ConductorRequest, workflow: str, ref: str, status: str) -> None:
         report = parse_message(request, status)
         find_run(workflow)
@@ -112,7 +105,7 @@ class EventForReference(ConductorView):
 class EventForTask(ConductorView):
     """POST /api/queue/update/{workflowId}/task/{taskId}/{status}: end this task, if it is open."""
 
-    @ApiOperation("Complete a waiting task", permission=can_report_task, reply=EMPTY_REPLY, body=read_mapping)
+    @ApiOperation("Complete a waiting task", can_report_task, body=read_mapping)
     def post(self, request: ConductorRequest, workflow: str, task_id: str, status: str) -> None:
         report_task(workflow, task_id, parse_message(request, status), request.actor.name)
 
@@ -128,17 +121,13 @@ def parse_message(request: ConductorRequest, status: str) -> Report:
 class Webhooks(ConductorView):
     """GET, POST /api/metadata/webhook: list all webhooks, or create one."""
 
-    @ApiOperation("List the readable webhooks", permission=ALLOW_ALL, reply=ArrayOf(handlers.WEBHOOK))
+    @ApiOperation("List the readable webhooks", ALLOW_ALL, reply=ArrayOf(handlers.WEBHOOK))
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = visible(Webhook.objects.order_by("name"))
         return Json([webhook_document(row) for row in rows])
 
     @ApiOperation(
-        "Create a webhook",
-        permission=can_create_webhook,
-        reply=handlers.WEBHOOK,
-        body=handlers.WEBHOOK,
-        reports_findings=True,
+        "Create a webhook", can_create_webhook, reply=handlers.WEBHOOK, body=handlers.WEBHOOK, reports_findings=True
     )
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
@@ -150,16 +139,12 @@ class Webhooks(ConductorView):
 class WebhookOne(ConductorView):
     """GET, PUT, DELETE /api/metadata/webhook/{id}: get, update or delete a webhook."""
 
-    @ApiOperation("Get a webhook", permission=can_view_webhook, reply=handlers.WEBHOOK)
+    @ApiOperation("Get a webhook", can_view_webhook, reply=handlers.WEBHOOK)
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         return Json(webhook_document(webhooks.find_webhook(id)))
 
     @ApiOperation(
-        "Update a webhook",
-        permission=can_update_webhook,
-        reply=handlers.WEBHOOK,
-        body=handlers.WEBHOOK,
-        reports_findings=True,
+        "Update a webhook", can_update_webhook, reply=handlers.WEBHOOK, body=handlers.WEBHOOK, reports_findings=True
     )
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         document = request_body.read_object(request)
@@ -167,7 +152,7 @@ class WebhookOne(ConductorView):
             reply = Json(webhook_document(webhooks.update_webhook(id, document, request.actor.name)))
         return add_findings(reply, list(lint_document(document, handlers.WEBHOOK, OTHER_FIELDS)))
 
-    @ApiOperation("Delete a webhook", permission=can_delete_webhook, reply=EMPTY_REPLY)
+    @ApiOperation("Delete a webhook", can_delete_webhook)
     def delete(self, request: ConductorRequest, id: str) -> None:
         webhooks.delete_webhook(id, request.actor.name)
 

@@ -11,7 +11,6 @@ from ...web.api import documents as shapes
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
 from ...web.api.operations import (
-    EMPTY_REPLY,
     NO_CONTENT,
     PLAIN_TEXT,
     REASON_QUERY,
@@ -47,7 +46,7 @@ can_remove_run = requires(DELETE, WORKFLOW, targets.run_in_address("workflow"))
 class Decide(ConductorView):
     """PUT /api/workflow/decide/{workflowId}: evaluate the workflow now."""
 
-    @ApiOperation("Reevaluate a workflow", permission=can_control_run, reply=EMPTY_REPLY)
+    @ApiOperation("Reevaluate a workflow", can_control_run)
     def put(self, request: ConductorRequest, workflow: str) -> None:
         repair.reevaluate_run(workflow, request.actor.name)
 
@@ -55,7 +54,7 @@ class Decide(ConductorView):
 class Pause(ConductorView):
     """PUT /api/workflow/{workflowId}/pause: pause the workflow, so that no new task is scheduled."""
 
-    @ApiOperation("Pause a workflow", permission=can_control_run, reply=EMPTY_REPLY)
+    @ApiOperation("Pause a workflow", can_control_run)
     def put(self, request: ConductorRequest, workflow: str) -> None:
         control.pause_run(workflow, request.actor.name)
 
@@ -63,7 +62,7 @@ class Pause(ConductorView):
 class Resume(ConductorView):
     """PUT /api/workflow/{workflowId}/resume: resume the paused workflow."""
 
-    @ApiOperation("Resume a workflow", permission=can_control_run, reply=EMPTY_REPLY)
+    @ApiOperation("Resume a workflow", can_control_run)
     def put(self, request: ConductorRequest, workflow: str) -> None:
         control.resume_run(workflow, request.actor.name)
 
@@ -74,7 +73,7 @@ class Remove(ConductorView):
     Its sub-workflows are deleted only with `cascade`.
     """
 
-    @ApiOperation("Remove a workflow", permission=can_remove_run, reply=EMPTY_REPLY, query=REMOVAL_QUERY)
+    @ApiOperation("Remove a workflow", can_remove_run, query=REMOVAL_QUERY)
     def delete(self, request: ConductorRequest, workflow: str) -> None:
         archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
         control.remove_with_descendants(workflow, request.actor.name, archive=archive, cascade=cascade)
@@ -85,7 +84,7 @@ class RetryWorkflow(ConductorView):
 
     @ApiOperation(
         "Retry the failed tasks of a workflow",
-        permission=can_control_run,
+        can_control_run,
         reply=NO_CONTENT,
         query={"resumeSubworkflowTasks": bool},
     )
@@ -98,9 +97,7 @@ class RetryWorkflow(ConductorView):
 class Restart(ConductorView):
     """POST /api/workflow/{workflowId}/restart: restart from the beginning, optionally with the newest definition."""
 
-    @ApiOperation(
-        "Restart a workflow", permission=can_control_run, reply=NO_CONTENT, query={"useLatestDefinitions": bool}
-    )
+    @ApiOperation("Restart a workflow", can_control_run, reply=NO_CONTENT, query={"useLatestDefinitions": bool})
     def post(self, request: ConductorRequest, workflow: str) -> None:
         with_latest = request.query.flag("useLatestDefinitions", False)
         repair.restart(workflow, request.actor.name, latest_definitions=with_latest)
@@ -110,10 +107,7 @@ class RerunWorkflow(ConductorView):
     """POST /api/workflow/{workflowId}/rerun: rerun from one of the tasks, or from the start."""
 
     @ApiOperation(
-        "Rerun a workflow from a task or from its start",
-        permission=can_control_run,
-        reply=PLAIN_TEXT,
-        body=RERUN_REQUEST,
+        "Rerun a workflow from a task or from its start", can_control_run, reply=PLAIN_TEXT, body=RERUN_REQUEST
     )
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         rerun_request = parse_rerun_request(request_body.read_object(request))
@@ -141,8 +135,7 @@ class Skip(ConductorView):
 
     @ApiOperation(
         "Skip a task that has not started",
-        permission=can_control_run,
-        reply=EMPTY_REPLY,
+        can_control_run,
         body=SKIP_REQUEST,
         query={"skipTaskRequest": str, "taskReferenceName": str},
     )
@@ -158,11 +151,7 @@ class Jump(ConductorView):
     """
 
     @ApiOperation(
-        "Continue a workflow at a later task",
-        permission=can_control_run,
-        reply=EMPTY_REPLY,
-        body=read_mapping,
-        query={"taskReferenceName": str},
+        "Continue a workflow at a later task", can_control_run, body=read_mapping, query={"taskReferenceName": str}
     )
     def post(self, request: ConductorRequest, workflow: str, ref: str) -> None:
         inputs = request_body.read_object(request) if request_body.read_bytes(request) else {}
@@ -173,10 +162,7 @@ class Variables(ConductorView):
     """POST /api/workflow/{workflowId}/variables: set variables and keep the others. The reply is the workflow."""
 
     @ApiOperation(
-        "Update the variables of a workflow",
-        permission=can_control_and_view_run,
-        reply=shapes.WORKFLOW,
-        body=read_mapping,
+        "Update the variables of a workflow", can_control_and_view_run, reply=shapes.WORKFLOW, body=read_mapping
     )
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         variables = request_body.read_object(request) if request_body.read_bytes(request) else {}
@@ -193,7 +179,7 @@ class State(ConductorView):
 
     @ApiOperation(
         "Update the variables and a task of a workflow",
-        permission=can_control_and_view_run,
+        can_control_and_view_run,
         reply=serializers.SIGNAL_RESPONSE,
         body=STATE_UPDATE,
         query=WAIT_QUERY,
@@ -222,9 +208,7 @@ class Upgrade(ConductorView):
     refused with the reasons.
     """
 
-    @ApiOperation(
-        "Move a running workflow to another version", permission=can_control_run, reply=EMPTY_REPLY, body=UPGRADE
-    )
+    @ApiOperation("Move a running workflow to another version", can_control_run, body=UPGRADE)
     def post(self, request: ConductorRequest, workflow: str) -> None:
         upgrade = read_request(
             request_body.read_object(request), UPGRADE, "upgradeRunningWorkflow.upgradeRequest", check_upgrade
@@ -242,7 +226,7 @@ class Upgrade(ConductorView):
 class ResetCallbacks(ConductorView):
     """POST /api/workflow/{workflowId}/resetcallbacks: make delayed tasks available to workers at once."""
 
-    @ApiOperation("Make the delayed tasks of a workflow available now", permission=can_control_run, reply=NO_CONTENT)
+    @ApiOperation("Make the delayed tasks of a workflow available now", can_control_run, reply=NO_CONTENT)
     def post(self, request: ConductorRequest, workflow: str) -> None:
         repair.reset_callbacks(workflow, request.actor.name)
 
@@ -253,12 +237,7 @@ class TerminateRemove(ConductorView):
     `cascade`: delete its sub-workflows too, recursively.
     """
 
-    @ApiOperation(
-        "Terminate and remove a workflow",
-        permission=can_remove_run,
-        reply=EMPTY_REPLY,
-        query={**REASON_QUERY, **REMOVAL_QUERY},
-    )
+    @ApiOperation("Terminate and remove a workflow", can_remove_run, query={**REASON_QUERY, **REMOVAL_QUERY})
     def delete(self, request: ConductorRequest, workflow: str) -> None:
         archive, cascade = (request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False))
         reason = request.query.text("reason")

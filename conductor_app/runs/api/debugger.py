@@ -159,7 +159,7 @@ def stop_document(stop: StopDetails) -> Document:
 class DebuggedRun(ConductorView):
     """GET /api/debug/runs/{workflowId}: list the breakpoints of a run and the tasks that are stopped at them."""
 
-    @ApiOperation("Show where a run is stopped", permission=can_view_run, reply=DEBUGGED_RUN)
+    @ApiOperation("Show where a run is stopped", can_view_run, reply=DEBUGGED_RUN)
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         run, now = find_run(workflow, ("variables",)), clock.now()
         return Json(
@@ -179,7 +179,7 @@ class RunBreakpoints(ConductorView):
     `place`: `before` the step is scheduled, `after` its completion, or after a `failure` of one of its attempts.
     """
 
-    @ApiOperation("Set a breakpoint on a run", permission=can_debug_run, reply=BREAKPOINT_ID, body=BREAKPOINT)
+    @ApiOperation("Set a breakpoint on a run", can_debug_run, reply=BREAKPOINT_ID, body=BREAKPOINT)
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         found, reason = parse_breakpoint(request_body.read_object(request))
         return Json({"id": debugging.set_breakpoint(workflow, found, request.actor.name, reason)})
@@ -188,7 +188,7 @@ class RunBreakpoints(ConductorView):
 class RunBreakpoint(ConductorView):
     """DELETE /api/debug/runs/{workflowId}/breakpoints/{id}: remove a breakpoint. A stop that it has caused remains."""
 
-    @ApiOperation("Remove a breakpoint from a run", permission=can_debug_run, reply=NO_CONTENT)
+    @ApiOperation("Remove a breakpoint from a run", can_debug_run, reply=NO_CONTENT)
     def delete(self, request: ConductorRequest, workflow: str, id: str) -> None:
         debugging.remove_breakpoint(workflow, id, request.actor.name)
 
@@ -200,7 +200,7 @@ class ContinueRun(ConductorView):
     `taskReferenceName`. `input`, `output` and `variables` replace those of the task and of the run.
     """
 
-    @ApiOperation("Continue a stopped run", permission=can_debug_run, reply=NO_CONTENT, body=CONTINUE_REQUEST)
+    @ApiOperation("Continue a stopped run", can_debug_run, reply=NO_CONTENT, body=CONTINUE_REQUEST)
     def post(self, request: ConductorRequest, workflow: str) -> None:
         found, reason = parse_continue_request(request_body.read_object(request))
         debugging.continue_run(workflow, found, request.actor.name, reason)
@@ -209,7 +209,7 @@ class ContinueRun(ConductorView):
 class EvaluateExpression(ConductorView):
     """POST /api/debug/runs/{workflowId}/evaluate: evaluate an expression in a run. Masked values are `***`."""
 
-    @ApiOperation("Evaluate an expression in a run", permission=can_view_run, reply=EXPRESSION_VALUE, body=EXPRESSION)
+    @ApiOperation("Evaluate an expression in a run", can_view_run, reply=EXPRESSION_VALUE, body=EXPRESSION)
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         return Json({"value": evaluate_expression(workflow, parse_expression(request_body.read_object(request)))})
 
@@ -217,12 +217,12 @@ class EvaluateExpression(ConductorView):
 class DefinitionBreakpoints(ConductorView):
     """GET, POST /api/debug/workflows/{name}/versions/{version}/breakpoints: list or set those of future runs."""
 
-    @ApiOperation("List the breakpoints of a workflow", permission=can_view_workflow, reply=ArrayOf(SET_BREAKPOINT))
+    @ApiOperation("List the breakpoints of a workflow", can_view_workflow, reply=ArrayOf(SET_BREAKPOINT))
     def get(self, request: ConductorRequest, name: str, version: int) -> HttpResponse:
         debug = {"breakpoints": _find_definition(name, version).breakpoints}
         return Json([breakpoint_document(each) for each in live_breakpoints_of(debug, clock.now())])
 
-    @ApiOperation("Set a breakpoint on a workflow", permission=can_debug_workflow, reply=BREAKPOINT_ID, body=BREAKPOINT)
+    @ApiOperation("Set a breakpoint on a workflow", can_debug_workflow, reply=BREAKPOINT_ID, body=BREAKPOINT)
     def post(self, request: ConductorRequest, name: str, version: int) -> HttpResponse:
         found, reason = parse_breakpoint(request_body.read_object(request))
         return Json({"id": debugging.set_definition_breakpoint(name, version, found, request.actor.name, reason)})
@@ -231,7 +231,7 @@ class DefinitionBreakpoints(ConductorView):
 class DefinitionBreakpoint(ConductorView):
     """DELETE /api/debug/workflows/{name}/versions/{version}/breakpoints/{id}: remove one. Started runs keep it."""
 
-    @ApiOperation("Remove a breakpoint from a workflow", permission=can_debug_workflow, reply=NO_CONTENT)
+    @ApiOperation("Remove a breakpoint from a workflow", can_debug_workflow, reply=NO_CONTENT)
     def delete(self, request: ConductorRequest, name: str, version: int, id: str) -> None:
         debugging.remove_definition_breakpoint(name, version, id, request.actor.name)
 

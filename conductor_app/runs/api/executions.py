@@ -17,7 +17,7 @@ from ...tasks.api.serializers import parse_outcome
 from ...tasks.commands.waits import WaitOutcome, begin_run_wait, signal_run
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api.operations import EMPTY_REPLY, VERSION_QUERY, WAIT_QUERY, ApiOperation, Json
+from ...web.api.operations import VERSION_QUERY, WAIT_QUERY, ApiOperation, Json
 from ...web.api.permissions import (
     RUN_CONTROL_RIGHTS,
     RequiresAccess,
@@ -144,7 +144,7 @@ class Execution(ConductorView):
 
     @ApiOperation(
         "Start a workflow and wait for its end",
-        permission=can_start_workflow,
+        can_start_workflow,
         reply=serializers.SIGNAL_RESPONSE,
         body=START_REQUEST,
         query=WAIT_QUERY,
@@ -174,7 +174,7 @@ class ExecutionByName(ConductorView):
 
     @ApiOperation(
         "Start a workflow, wait for its end and get its output",
-        permission=can_start_named_workflow,
+        can_start_named_workflow,
         reply=read_mapping,
         body=read_mapping,
         query={"version": int, "correlationId": str},
@@ -186,7 +186,7 @@ class ExecutionByName(ConductorView):
 
     @ApiOperation(
         "Start a workflow without input, wait for its end and get its output",
-        permission=can_start_named_workflow,
+        can_start_named_workflow,
         reply=read_mapping,
         query=VERSION_QUERY,
         changes_state=True,
@@ -238,9 +238,7 @@ DEFAULT_WAIT_MS = 5000
 class Signal(ConductorView):
     """POST /api/tasks/{workflowId}/{status}/signal: end the WAIT at which a workflow, or a child of it, stands."""
 
-    @ApiOperation(
-        "Signal the task at which a workflow waits", permission=can_signal, reply=EMPTY_REPLY, body=read_mapping
-    )
+    @ApiOperation("Signal the task at which a workflow waits", can_signal, body=read_mapping)
     def post(self, request: ConductorRequest, workflow_id: str, status: str) -> None:
         send_signal(request, workflow_id, status)
 
@@ -250,7 +248,7 @@ class SignalAndWait(ConductorView):
 
     @ApiOperation(
         "Signal the waiting task of a workflow, and wait for its next stop",
-        permission=can_signal_and_view,
+        can_signal_and_view,
         reply=serializers.SIGNAL_RESPONSE,
         body=read_mapping,
         query={"returnStrategy": str, "timeoutMillis": int},

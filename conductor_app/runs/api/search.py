@@ -204,7 +204,7 @@ def format_payload(excerpt: str) -> str:
 
 def search_operations(summary: str, reply: Shape, query: dict[str, type] = SEARCH_QUERY) -> dict[str, ApiOperation]:
     """Return the operation of a search. Every caller may search, and finds only what the caller may read."""
-    return {"get": ApiOperation(summary, permission=ALLOW_ALL, reply=reply, query=query, rate=SEARCHES)}
+    return {"get": ApiOperation(summary, ALLOW_ALL, reply=reply, query=query, rate=SEARCHES)}
 
 
 def run_summaries(ids: list[str]) -> list[dict[str, Any]]:

@@ -20,7 +20,6 @@ from ...web.api import documents as shapes
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
 from ...web.api.operations import (
-    EMPTY_REPLY,
     INCLUDE_QUERY,
     PLAIN_TEXT,
     ApiOperation,
@@ -56,9 +55,7 @@ can_view_correlated_workflows = requires(READ, WORKFLOW_DEF, correlated_definiti
 class Workflows(ConductorView):
     """POST /api/workflow: start a workflow."""
 
-    @ApiOperation(
-        "Start a workflow", permission=can_start_workflow, reply=PLAIN_TEXT, body=START_REQUEST, reports_findings=True
-    )
+    @ApiOperation("Start a workflow", can_start_workflow, reply=PLAIN_TEXT, body=START_REQUEST, reports_findings=True)
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
         start_request = parse_start_request(document, request.headers)
@@ -71,11 +68,7 @@ class StartVersion(ConductorView):
     """POST /api/workflow/start/{name}/{version}: start this version of a workflow; 0 is the newest."""
 
     @ApiOperation(
-        "Start a version of a workflow",
-        permission=can_start_workflow,
-        reply=PLAIN_TEXT,
-        body=START_REQUEST,
-        reports_findings=True,
+        "Start a version of a workflow", can_start_workflow, reply=PLAIN_TEXT, body=START_REQUEST, reports_findings=True
     )
     def post(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         body = request_body.read_object(request) if request_body.read_bytes(request) else {}
@@ -92,7 +85,7 @@ class WorkflowOne(ConductorView):
 
     @ApiOperation(
         "Start a workflow by name",
-        permission=can_start_workflow_in_address,
+        can_start_workflow_in_address,
         reply=PLAIN_TEXT,
         body=read_mapping,
         query={"version": int, "correlationId": str, "priority": int},
@@ -101,7 +94,7 @@ class WorkflowOne(ConductorView):
         start_request = parse_start_by_name(workflow, request.query, request_body.read_object(request), request.headers)
         return PlainText(start_run(start_request, request.actor.name))
 
-    @ApiOperation("Get a workflow", permission=can_view_run, reply=shapes.WORKFLOW, query={"includeTasks": bool})
+    @ApiOperation("Get a workflow", can_view_run, reply=shapes.WORKFLOW, query={"includeTasks": bool})
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         with_tasks = request.query.flag("includeTasks", True)
         try:
@@ -110,12 +103,7 @@ class WorkflowOne(ConductorView):
             document = find_test(workflow)
             return Json(document if with_tasks else {**document, "tasks": []})
 
-    @ApiOperation(
-        "Terminate a workflow",
-        permission=can_control_run,
-        reply=EMPTY_REPLY,
-        query={"reason": str, "triggerFailureWorkflow": bool},
-    )
+    @ApiOperation("Terminate a workflow", can_control_run, query={"reason": str, "triggerFailureWorkflow": bool})
     def delete(self, request: ConductorRequest, workflow: str) -> None:
         reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
         control.terminate_run(workflow, request.actor.name, reason, with_failure)
@@ -126,7 +114,7 @@ class WorkflowStatus(ConductorView):
 
     @ApiOperation(
         "Get the status of a workflow",
-        permission=can_view_run,
+        can_view_run,
         reply=serializers.STATUS,
         query={"includeOutput": bool, "includeVariables": bool},
     )
@@ -141,7 +129,7 @@ class WorkflowTasks(ConductorView):
 
     @ApiOperation(
         "List the tasks of a workflow",
-        permission=can_view_run,
+        can_view_run,
         reply=serializers.TASK_PAGE,
         query={"start": int, "count": int, "status": str},
     )
@@ -160,7 +148,7 @@ class Running(ConductorView):
 
     @ApiOperation(
         "List the ids of running workflows",
-        permission=can_view_runs_of_workflow,
+        can_view_runs_of_workflow,
         reply=texts,
         query={"version": int, "startTime": int, "endTime": int},
     )
@@ -184,7 +172,7 @@ class Correlated(ConductorView):
 
     @ApiOperation(
         "List workflows with a correlation id",
-        permission=can_view_runs_of_workflow,
+        can_view_runs_of_workflow,
         reply=ArrayOf(shapes.WORKFLOW),
         query=INCLUDE_QUERY,
     )
@@ -197,7 +185,7 @@ class CorrelatedMany(ConductorView):
 
     @ApiOperation(
         "List workflows with any of several correlation ids",
-        permission=can_view_runs_of_workflow,
+        can_view_runs_of_workflow,
         reply=ArraysByKey(shapes.WORKFLOW),
         body=texts,
         query=INCLUDE_QUERY,
@@ -207,7 +195,7 @@ class CorrelatedMany(ConductorView):
 
     @ApiOperation(
         "List workflows with any of several correlation ids, given in the query",
-        permission=can_view_runs_of_workflow,
+        can_view_runs_of_workflow,
         reply=ArraysByKey(shapes.WORKFLOW),
         query=INCLUDE_QUERY | {"correlationIds": str},
     )
@@ -224,7 +212,7 @@ class CorrelatedBatch(ConductorView):
 
     @ApiOperation(
         "List workflows with any of several names and correlation ids",
-        permission=can_view_correlated_workflows,
+        can_view_correlated_workflows,
         reply=ArraysByKey(shapes.WORKFLOW),
         body=serializers.CORRELATION,
         query=INCLUDE_QUERY,
@@ -261,16 +249,16 @@ def running_by_correlation_id(
 class WorkflowLabels(ConductorView):
     """GET, PUT, DELETE /api/workflow/{workflowId}/labels: get, add or remove labels. The reply has all labels."""
 
-    @ApiOperation("List the labels of a workflow", permission=can_view_run, reply=texts)
+    @ApiOperation("List the labels of a workflow", can_view_run, reply=texts)
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         return _labels_of(find_run(workflow).pk)
 
-    @ApiOperation("Add labels to a workflow", permission=can_control_run, reply=texts, body=texts)
+    @ApiOperation("Add labels to a workflow", can_control_run, reply=texts, body=texts)
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         control.add_labels(workflow, request_body.read_texts(request), request.actor.name)
         return _labels_of(workflow)
 
-    @ApiOperation("Remove labels from a workflow", permission=can_control_run, reply=texts, body=texts)
+    @ApiOperation("Remove labels from a workflow", can_control_run, reply=texts, body=texts)
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         control.remove_labels(workflow, request_body.read_texts(request), request.actor.name)
         return _labels_of(workflow)
@@ -286,8 +274,6 @@ class WorkflowMessages(ConductorView):
     A refusal has the shape of all others, where the original answers bare text (api §1.2): clients read its message.
     """
 
-    @ApiOperation(
-        "Send a message to a running workflow", permission=can_control_run, reply=PLAIN_TEXT, body=read_mapping
-    )
+    @ApiOperation("Send a message to a running workflow", can_control_run, reply=PLAIN_TEXT, body=read_mapping)
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         return PlainText(messages.send_inbox_message(workflow, read_object(request)))

@@ -51,7 +51,7 @@ class OpenApiDocument(ConductorView):
 
     schema = None
 
-    @ApiOperation("", permission=ALLOW_ALL)
+    @ApiOperation("", ALLOW_ALL, reply=None)
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(build_document())
 

@@ -42,9 +42,7 @@ def can_view_type(actor: Actor, task_type: str) -> bool:
 class QueueSizes(ConductorView):
     """GET /api/tasks/queue/sizes: return the number of pending tasks of the requested task types."""
 
-    @ApiOperation(
-        "Get the sizes of task queues", permission=can_view_queue, reply=MapOf(IntegerOf()), query=TASK_TYPE_QUERY
-    )
+    @ApiOperation("Get the sizes of task queues", can_view_queue, reply=MapOf(IntegerOf()), query=TASK_TYPE_QUERY)
     def get(self, request: ConductorRequest) -> HttpResponse:
         request.query.required("taskType")
         size_by_queue = queue_sizes()
@@ -58,10 +56,7 @@ class QueueSize(ConductorView):
     """
 
     @ApiOperation(
-        "Get the size of a task queue",
-        permission=can_view_queue,
-        reply=IntegerOf(),
-        query=TASK_TYPE_QUERY | QUEUE_QUERY,
+        "Get the size of a task queue", can_view_queue, reply=IntegerOf(), query=TASK_TYPE_QUERY | QUEUE_QUERY
     )
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
@@ -72,7 +67,7 @@ class QueueSize(ConductorView):
 class AllQueues(ConductorView):
     """GET /api/tasks/queue/all: return the number of pending tasks of each queue."""
 
-    @ApiOperation("Get the sizes of all task queues", permission=ALLOW_ALL, reply=MapOf(IntegerOf()))
+    @ApiOperation("Get the sizes of all task queues", ALLOW_ALL, reply=MapOf(IntegerOf()))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(readable_queue_sizes(request.actor))
 
@@ -83,9 +78,7 @@ class AllQueuesInDetail(ConductorView):
     There is one; a poll removes a task from its queue.
     """
 
-    @ApiOperation(
-        "Get the sizes of all task queues by shard", permission=ALLOW_ALL, reply=MapOf(MapOf(MapOf(IntegerOf())))
-    )
+    @ApiOperation("Get the sizes of all task queues by shard", ALLOW_ALL, reply=MapOf(MapOf(MapOf(IntegerOf()))))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             {queue: {"a": {"size": size, "uacked": 0}} for queue, size in readable_queue_sizes(request.actor).items()}
@@ -97,7 +90,7 @@ class PollData(ConductorView):
 
     @ApiOperation(
         "Get the latest polls for a task type",
-        permission=can_view_queue,
+        can_view_queue,
         reply=ArrayOf(serializers.POLL_DATA),
         query=TASK_TYPE_QUERY,
     )
@@ -108,7 +101,7 @@ class PollData(ConductorView):
 class AllPollData(ConductorView):
     """GET /api/tasks/queue/polldata/all: list all polling workers, with the time of their last poll."""
 
-    @ApiOperation("Get the latest polls for all task types", permission=ALLOW_ALL, reply=ArrayOf(serializers.POLL_DATA))
+    @ApiOperation("Get the latest polls for all task types", ALLOW_ALL, reply=ArrayOf(serializers.POLL_DATA))
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(_poll_data(visible(Poller.objects.all())))
 
@@ -133,7 +126,7 @@ can_view_queue_in_address = RequiresAccess(((READ, TASK_DEF),), _task_type_of_qu
 class QueueStates(ConductorView):
     """GET /api/insight/queues: list the state of each queue; the queue with the oldest pending task comes first."""
 
-    @ApiOperation("List the state of all queues", permission=ALLOW_ALL, reply=serializers.QUEUE_STATES)
+    @ApiOperation("List the state of all queues", ALLOW_ALL, reply=serializers.QUEUE_STATES)
     def get(self, request: ConductorRequest) -> HttpResponse:
         now = clock.now()
         states = [state for state in list_queues() if can_view_type(request.actor, state.name.rpartition(":")[2])]
@@ -144,7 +137,7 @@ class QueueStates(ConductorView):
 class QueueInsight(ConductorView):
     """GET /api/insight/queues/{queue}: get pending tasks in dispatch order, tasks in progress, pollers, limits."""
 
-    @ApiOperation("Explain a queue", permission=can_view_queue_in_address, reply=serializers.QUEUE_DETAIL)
+    @ApiOperation("Explain a queue", can_view_queue_in_address, reply=serializers.QUEUE_DETAIL)
     def get(self, request: ConductorRequest, queue: str) -> HttpResponse:
         now = clock.now()
         return Json(_detail_document(queue_detail(queue, now), now))

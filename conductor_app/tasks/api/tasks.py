@@ -25,7 +25,6 @@ from ...web.api import documents as shapes
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
 from ...web.api.operations import (
-    EMPTY_REPLY,
     PLAIN_TEXT,
     POLL_QUERY,
     ApiOperation,
@@ -97,7 +96,7 @@ class BatchPoll(WorkerView):
 
     @ApiOperation(
         "Poll for several tasks",
-        permission=can_poll,
+        can_poll,
         reply=ArrayOf(shapes.TASK),
         query=POLL_QUERY | {"count": int, "timeout": int},
         changes_state=True,
@@ -127,7 +126,7 @@ class Poll(WorkerView):
 
     @ApiOperation(
         "Poll for one task",
-        permission=can_poll,
+        can_poll,
         reply=shapes.TASK,
         query=POLL_QUERY,
         can_be_empty=True,
@@ -257,7 +256,7 @@ class TaskUpdates(WorkerView):
 
     @ApiOperation(
         "Report the result of a task",
-        permission=can_report_loaded_task,
+        can_report_loaded_task,
         reply=PLAIN_TEXT,
         other_reply=shapes.TASK,
         body=TASK_RESULT,
@@ -276,7 +275,7 @@ class TaskUpdatesWithNext(WorkerView):
 
     @ApiOperation(
         "Report the result of a task and poll for the next one",
-        permission=can_report_loaded_task,
+        can_report_loaded_task,
         reply=shapes.TASK,
         body=TASK_RESULT,
         can_be_empty=True,
@@ -299,7 +298,7 @@ class TaskOne(ConductorView):
 
     @ApiOperation(
         "Get a task, or wait for its end or a status",
-        permission=can_view_task,
+        can_view_task,
         reply=shapes.TASK,
         query={"waitForStatus": str, "waitForSeconds": int},
     )
@@ -318,7 +317,7 @@ class TaskByReference(ConductorView):
 
     @ApiOperation(
         "Complete or fail an open task by its reference name",
-        permission=can_report_by_reference,
+        can_report_by_reference,
         reply=PLAIN_TEXT,
         body=read_mapping,
         query={"workerid": str},
@@ -334,7 +333,7 @@ class TaskByReferenceAndWorkflow(ConductorView):
 
     @ApiOperation(
         "Complete or fail an open task by its reference name and get the workflow",
-        permission=can_report_and_view_run,
+        can_report_and_view_run,
         reply=shapes.WORKFLOW,
         body=read_mapping,
         query={"workerid": str},
@@ -365,14 +364,12 @@ def resolve_by_reference(request: ConductorRequest, workflow_id: str, ref: str, 
 class TaskLogs(ConductorView):
     """GET, POST /api/tasks/{taskId}/log: get the log, or add a line."""
 
-    @ApiOperation(
-        "Get the log of a task", permission=can_view_task, reply=ArrayOf(serializers.SENT_LOG), can_be_empty=True
-    )
+    @ApiOperation("Get the log of a task", can_view_task, reply=ArrayOf(serializers.SENT_LOG), can_be_empty=True)
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         lines = load_logs(task_id)
         return Json(lines) if lines else NoContent()
 
-    @ApiOperation("Add a line to the log of a task", permission=can_log_task, reply=EMPTY_REPLY, body=PLAIN_TEXT)
+    @ApiOperation("Add a line to the log of a task", can_log_task, body=PLAIN_TEXT)
     def post(self, request: ConductorRequest, task_id: str) -> None:
         add_log(task_id, parse_line(request_body.read_text(request)))
 
@@ -389,7 +386,7 @@ def parse_line(sent: bytes) -> str:
 class InputProvenance(ConductorView):
     """GET /api/insight/tasks/{taskId}/provenance: list where each expression of a task's input got its value."""
 
-    @ApiOperation("Explain the input of a task", permission=can_view_task, reply=serializers.PROVENANCE)
+    @ApiOperation("Explain the input of a task", can_view_task, reply=serializers.PROVENANCE)
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         attempt = find_attempt(task_id)
         definition = parsed_definition(attempt.run.resolved_definition_id) if attempt.run else None

@@ -254,7 +254,7 @@ class ApiOperation(NamedTuple):
     """One method of one address, as a decorator of its handler.
 
     `permission`: what the caller needs; administrators only unless it is declared. `reply`, `body`: the shape of the
-    response and of the request; an operation without a reply is not published in the OpenAPI document.
+    response and of the request; an operation whose reply is None is not published in the OpenAPI document.
     `query`: parameters with their types, required ones with an exclamation mark. `changes_state`: a GET that changes
     something; a browser session may send it only with a CSRF token. `rate`: the quota of callers that it counts for.
     `reports_findings`: a header of the reply has the findings on the document that was sent.
@@ -264,7 +264,7 @@ class ApiOperation(NamedTuple):
 
     summary: str
     permission: PermissionRule = ADMINISTRATORS_ONLY
-    reply: Shape | None = None
+    reply: Shape | None = EMPTY_REPLY
     body: Shape | None = None
     query: Mapping[str, type] = {}
     can_be_empty: bool = False

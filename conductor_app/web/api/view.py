@@ -244,7 +244,7 @@ class ConductorView(ApiView):
         return [*names, "HEAD"] if "GET" in names else names
 
 
-UNDECLARED = ApiOperation("")
+UNDECLARED = ApiOperation("", reply=None)
 HANDLED_METHODS = ("get", "post", "put", "delete")
 
 
