@@ -8,7 +8,7 @@ from django.core.mail import EmailMessage
 from ..access.encryption import DecryptionFailed
 from ..core import alerts
 from ..core.errors import NotFound
-from ..events.sinks import SinkFailed
+from ..events.sinks.base import SinkFailed
 from ..settings import conf
 from ..system_tasks.http import FAILURE, HttpLimits, HttpTransport, Reply, RequestFailed, decode_body
 from ..utils import clock

@@ -51,7 +51,9 @@ SETTINGS = {
     "amqp_exchange": "event_queues_amqp_url",
     "redis": "event_queues_redis_url",
     "kafka": "event_queues_kafka_servers",
+    "sqs": "event_queues_sqs_url",
     "nats": "event_queues_nats_url",
+    "jsm": "event_queues_nats_url",
 }
 """The messaging systems, each with the setting that holds its address."""
 ResultT = TypeVar("ResultT", HandlerEvaluation, EventAction)

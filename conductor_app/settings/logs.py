@@ -24,6 +24,7 @@ QUIET = (
     # Their lines contain the addresses of requests, which may have secrets.
     "httpx2",
     "httpcore2",
+    "botocore",
     "openai",
     "anthropic",
     "mcp",

@@ -203,6 +203,7 @@ TABLE = (
     _setting("EVENT_QUEUES_AMQP_URL", address, "", schemes=("amqp", "amqps")),
     _setting("EVENT_QUEUES_REDIS_URL", address, "", schemes=("redis", "rediss")),
     _setting("EVENT_QUEUES_KAFKA_SERVERS", servers, ""),
+    _setting("EVENT_QUEUES_SQS_URL", origin, "", schemes=("https", "http")),
     _setting("EVENT_QUEUES_NATS_URL", address, "", schemes=("nats", "tls")),
     _setting("TASK_STATUS_LISTENER_URL", address, "", schemes=("https", "http")),
     _setting("WORKFLOW_STATUS_LISTENER_URL", address, "", schemes=("https", "http")),

@@ -8,7 +8,9 @@ from ..core.expressions import field_text
 from ..core.primitives import JsonValue
 from ..core.step_types.worker_tasks import EventStep, KafkaPublishStep
 from ..core.trace_context import HEADER
-from ..events.sinks import PROVIDERS, SinkFailed, SinkUnavailable, find_kafka_servers, publish, send_message
+from ..events.sinks import PROVIDERS, publish
+from ..events.sinks.base import SinkFailed, SinkUnavailable
+from ..events.sinks.kafka import find_kafka_servers, send_message
 from ..tasks.store import ClaimedAttempt
 from .registry import BuiltInWorker, WorkResult, with_trace
 

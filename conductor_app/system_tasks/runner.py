@@ -19,7 +19,7 @@ from ..core.definition import types_where
 from ..core.step_types.base import type_of_queue
 from ..core.trace_context import HEADER
 from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
-from ..events.sinks import SinkUnavailable
+from ..events.sinks.base import SinkUnavailable
 from ..settings import conf
 from ..tasks.commands.claims import claim_tasks
 from ..tasks.commands.pollers import release_connection

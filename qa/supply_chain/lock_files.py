@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "requirements"
-SERVER_EXTRAS = ("events", "traces", "s3", "mcp", "ai")
+SERVER_EXTRAS = ("events", "traces", "s3", "azure", "gcs", "mcp", "ai")
 EXTRAS: dict[str, tuple[str, ...]] = {
     "test": ("test",),
     "server": SERVER_EXTRAS,

@@ -1,9 +1,11 @@
 """Real brokers for tests: each starts on a free port for the tests of a module, and is skipped if not installed."""
 
+import importlib.util
 import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -61,11 +63,21 @@ def running_broker(command: list[str], port: int, **environment: str) -> Iterato
 
 
 @contextmanager
-def nats(port: int) -> Iterator[str]:
-    """Yield the URL of a NATS server."""
+def nats(port: int, folder: Path) -> Iterator[str]:
+    """Yield the URL of a NATS server, which stores its streams in the folder."""
     program = executable("nats-server", "nats-server")
-    with running_broker([program, "-a", "127.0.0.1", "-p", str(port)], port):
+    with running_broker([program, "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder)], port):
         yield f"nats://127.0.0.1:{port}"
+
+
+@contextmanager
+def aws() -> Iterator[str]:
+    """Yield the URL of moto's server, which has SQS and S3. It accepts any credentials."""
+    if not importlib.util.find_spec("moto"):
+        pytest.skip("moto is not installed: it is in requirements/test.lock")
+    port = free_port()
+    with running_broker([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], port):
+        yield f"http://127.0.0.1:{port}"
 
 
 @contextmanager

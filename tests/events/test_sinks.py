@@ -1,12 +1,14 @@
 """Events to other systems and from them, over the real brokers."""
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
 
+import boto3
 import nats
 import pytest
 from confluent_kafka import Producer
@@ -15,7 +17,8 @@ from kombu import Connection
 from conductor_app.events.commands import handlers as event_handlers
 from conductor_app.events.commands import intake as event_intake
 from conductor_app.events.models import EventDelivery
-from conductor_app.events.sinks import PROVIDERS, SinkFailed, publish
+from conductor_app.events.sinks import PROVIDERS, publish
+from conductor_app.events.sinks.base import SinkFailed
 from conductor_app.events.workers import consumer
 from conductor_app.events.workers.consumer import configured_queues, consume_events, has_configured_system
 from conductor_app.system_tasks.runner import run_built_in_workers
@@ -35,7 +38,9 @@ SETTINGS = {
     "amqp_exchange": "AMQP_URL",
     "redis": "REDIS_URL",
     "kafka": "KAFKA_SERVERS",
+    "sqs": "SQS_URL",
     "nats": "NATS_URL",
+    "jsm": "NATS_URL",
 }
 
 
@@ -48,7 +53,8 @@ def addresses(tmp_path_factory) -> Iterator[Callable[[str], str]]:
         "AMQP_URL": lambda: brokers.rabbitmq(tmp_path_factory.mktemp("rabbitmq")),
         "REDIS_URL": brokers.redis,
         "KAFKA_SERVERS": brokers.kafka,
-        "NATS_URL": lambda: brokers.nats(free_port()),
+        "SQS_URL": brokers.aws,
+        "NATS_URL": lambda: brokers.nats(free_port(), tmp_path_factory.mktemp("nats")),
     }
     with ExitStack() as started:
         known: dict[str, str] = {}
@@ -59,6 +65,12 @@ def addresses(tmp_path_factory) -> Iterator[Callable[[str], str]]:
             return known[name]
 
         yield address
+
+
+@pytest.fixture(autouse=True)
+def aws_credentials(monkeypatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "any")
 
 
 @pytest.fixture
@@ -92,6 +104,12 @@ def heard(sink: str) -> list[tuple[str, Any]]:
     return list(EventDelivery.objects.filter(event=sink).order_by("id").values_list("message_id", "payload"))
 
 
+def publish_until_heard(sink: str) -> None:
+    """Wait until a listener is connected: a new queue or subscription receives only later messages."""
+    ids = (f"before{number}" for number in itertools.count())
+    eventually(lambda: publish(sink, next(ids), {"n": 0}) or heard(sink), 60)
+
+
 @pytest.mark.parametrize("provider", SETTINGS)
 def test_a_message_published_to_a_broker_is_received_once(configured, provider):
     configured(provider)
@@ -99,8 +117,7 @@ def test_a_message_published_to_a_broker_is_received_once(configured, provider):
     handle(sink)
 
     with listening():
-        # A new queue or subscription receives only later messages.
-        eventually(lambda: publish(sink, "first", {"n": 0}) or heard(sink), 60)
+        publish_until_heard(sink)
         publish(sink, "m1", {"n": 1})
         publish(sink, "m1", {"n": 1})
         publish(sink, "m2", {"n": 2})
@@ -115,8 +132,13 @@ def send_with_trace(provider: str, address: str) -> None:
         producer = Producer({"bootstrap.servers": address})
         producer.produce("traced", b'{"n": 1}', headers=[("traceparent", CALLER.encode())])
         producer.flush(10)
-    elif provider == "nats":
+    elif provider in ("nats", "jsm"):
         asyncio.run(send_to_nats(address))
+    elif provider == "sqs":
+        client = boto3.client("sqs", endpoint_url=address, region_name="us-east-1")
+        header = {"traceparent": {"DataType": "String", "StringValue": CALLER}}
+        url = client.create_queue(QueueName="traced")["QueueUrl"]
+        client.send_message(QueueUrl=url, MessageBody='{"n": 1}', MessageAttributes=header)
     else:
         with Connection(address) as connection:
             headers = {"traceparent": CALLER}
@@ -146,7 +168,7 @@ def test_an_event_above_the_limit_is_refused_and_blocks_no_later_one(configured,
     handle("redis:large")
 
     with listening():
-        eventually(lambda: publish("redis:large", "first", {"n": 0}) or heard("redis:large"), 60)
+        publish_until_heard("redis:large")
         publish("redis:large", "m1", {"text": "x" * 100_000})
         publish("redis:large", "m2", {"n": 2})
         eventually(lambda: "m2" in {id for id, _ in heard("redis:large")}, 20)
@@ -192,7 +214,7 @@ def test_with_async_complete_a_message_is_published_once_and_the_task_waits(conf
     assert (scenario.status, scenario.task("tell").output) == ("COMPLETED", {"done": True})
 
 
-@pytest.mark.parametrize("provider", ["amqp_queue", "redis", "kafka"])
+@pytest.mark.parametrize("provider", ["amqp_queue", "redis", "kafka", "sqs"])
 def test_a_message_that_could_not_be_processed_is_redelivered(configured, provider, monkeypatch):
     configured(provider)
     sink = f"{provider}:again"
@@ -216,7 +238,7 @@ def test_a_message_that_could_not_be_processed_is_redelivered(configured, provid
     assert heard(sink) == [("m", {"n": 1})]
 
 
-def test_messages_of_a_restarted_broker_are_received(settings):
+def test_messages_of_a_restarted_broker_are_received(settings, tmp_path):
     port = free_port()
     settings.CONDUCTOR_EVENT_QUEUES_NATS_URL = f"nats://127.0.0.1:{port}"
     handle("nats:orders")
@@ -230,7 +252,7 @@ def test_messages_of_a_restarted_broker_are_received(settings):
 
     with listening():
         for id in ("before", "after"):
-            with brokers.nats(port):
+            with brokers.nats(port, tmp_path):
                 eventually(lambda: is_heard(id), 60)  # noqa: B023
 
 
@@ -245,9 +267,9 @@ def test_an_unconfigured_broker_fails_the_task_and_names_the_setting(clock, prov
     assert f"EVENT_QUEUES_{SETTINGS[provider]}" in scenario.task("tell").reason
 
 
-@pytest.mark.parametrize("provider", ["amqp_queue", "redis", "nats"])
+@pytest.mark.parametrize("provider", ["amqp_queue", "redis", "nats", "jsm"])
 def test_a_task_waits_for_a_broker_that_is_away_and_its_reason_has_no_password(clock, settings, provider):
-    scheme = {"amqp_queue": "amqp"}.get(provider, provider)
+    scheme = {"amqp_queue": "amqp", "jsm": "nats"}.get(provider, provider)
     address = f"{scheme}://me:secret@127.0.0.1:{free_port()}"
     setattr(settings, f"CONDUCTOR_EVENT_QUEUES_{SETTINGS[provider]}", address)
     scenario = Scenario(clock, event("tell", f"{provider}:told"))
@@ -262,7 +284,7 @@ def test_a_task_waits_for_a_broker_that_is_away_and_its_reason_has_no_password(c
     assert "secret" not in attempt.reason
 
 
-def test_a_task_is_published_when_its_broker_is_back(clock, settings):
+def test_a_task_is_published_when_its_broker_is_back(clock, settings, tmp_path):
     port = free_port()
     settings.CONDUCTOR_EVENT_QUEUES_NATS_URL = f"nats://127.0.0.1:{port}"
     scenario = Scenario(clock, event("tell", "nats:told"))
@@ -273,7 +295,7 @@ def test_a_task_is_published_when_its_broker_is_back(clock, settings):
         delays.append(scenario.task("tell").callback_ms)
         scenario.later(60)
 
-    with brokers.nats(port), run_commit_hooks():
+    with brokers.nats(port, tmp_path), run_commit_hooks():
         run_built_in_workers()
 
     assert delays == [1000, 2000, 4000]
@@ -293,13 +315,19 @@ def test_a_task_waits_for_its_broker_no_longer_than_its_timeout(clock, settings)
 
 
 @pytest.mark.parametrize(
-    ("provider", "sink"), [("amqp_exchange", "amqp_exchange:bills?exchangeType=fanout"), ("nats", "nats:not a subject")]
+    ("provider", "sink"),
+    [
+        ("amqp_exchange", "amqp_exchange:bills?exchangeType=fanout"),
+        ("nats", "nats:not a subject"),
+        ("jsm", "jsm:not a subject"),
+        ("sqs", "sqs:large"),
+    ],
 )
 def test_a_message_that_its_broker_refuses_fails_the_task(configured, clock, provider, sink):
     configured(provider)
     if provider == "amqp_exchange":
         publish("amqp_exchange:bills?exchangeType=topic", "m", {})
-    scenario = Scenario(clock, event("tell", sink))
+    scenario = Scenario(clock, event("tell", sink, inputs={"text": "x" * 2_000_000}))
 
     with run_commit_hooks():
         run_built_in_workers()

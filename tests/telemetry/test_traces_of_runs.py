@@ -16,7 +16,7 @@ from opentelemetry.trace import StatusCode
 from conductor_app.core.trace_context import first_traceparent, parse_traceparent, span_id_of
 from conductor_app.events.commands import handlers as event_handlers
 from conductor_app.events.commands.intake import receive_event
-from conductor_app.events.sinks import trace_headers, with_trace_of
+from conductor_app.events.sinks.base import trace_headers, with_trace_of
 from conductor_app.runs.commands.tracing import export_traces
 from conductor_app.runs.models import Run
 from conductor_app.settings import environment

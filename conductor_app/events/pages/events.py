@@ -83,7 +83,9 @@ SOURCE_LABELS = {
     "amqp_exchange": "AMQP",
     "redis": "Redis",
     "kafka": "Kafka",
+    "sqs": "Amazon SQS",
     "nats": "NATS",
+    "jsm": "NATS JetStream",
 }
 ACTION_LABELS = {
     "start_workflow": gettext_lazy("started run {run}"),

@@ -15,7 +15,8 @@ from ...db.transient_errors import discard_broken_connection
 from ...utils import clock
 from ..commands.intake import receive_event, record_listeners, remove_listeners
 from ..models import EventHandler, EventListener
-from ..sinks import PROVIDERS, Provider, SinkFailed
+from ..sinks import PROVIDERS
+from ..sinks.base import Provider, SinkFailed
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,8 @@ from ...settings import conf
 from ...system_tasks.registry import workers
 from ...utils import clock, fault_points
 from ..commands.outbox import drop, mark_delivered, mark_failed, postpone, take_due
-from ..sinks import SinkFailed, publish
+from ..sinks import publish
+from ..sinks.base import SinkFailed
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,8 @@ from ...core.step_types.worker_tasks import (
     KafkaPublishStep,
 )
 from ...events.queries import SETTINGS, missing_setting, provider_of
-from ...events.sinks import SinkFailed, find_kafka_servers
+from ...events.sinks.base import SinkFailed
+from ...events.sinks.kafka import find_kafka_servers
 from ...scripts.pool import ScriptText, syntax_faults
 from ...settings import conf
 from .plan import CompatibilityFinding
