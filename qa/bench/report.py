@@ -50,11 +50,11 @@ class Report:
 
     def render_results(self) -> str:
         missing = "\n".join(f"Not measured: {name}. {reason}" for name, reason in self.results["missing"].items())
-        speed = self.speed(self.names(has_rate=True), self.servers)
-        return join_sections(self.facts_line(), self.summary(), speed, self.engines(), missing)
+        return join_sections(self.facts_line(), self.summary(), self.engines(), missing)
 
     def render_details(self) -> str:
-        return join_sections(self.facts_line(), self.latency(), self.cost(), self.parts(), self.database())
+        speed = self.speed(self.names(has_rate=True), self.servers)
+        return join_sections(self.facts_line(), speed, self.latency(), self.cost(), self.parts(), self.database())
 
     def facts_line(self) -> str:
         facts = self.facts

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "explanation" / "security.md"
+PAGE = ROOT / "docs" / "explanation" / "security-promises.md"
 ROW = re.compile(r"^\| (?P<promise>[^|]+) \| (?P<tests>[^|]*`test_[^|]*) \|$", re.MULTILINE)
 
 

@@ -19,11 +19,10 @@ SAMPLES = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
 LINES = [line for line in re.findall(r"conductor-app (?:plan|apply|drift|export)[^\n`]*", GUIDE) if " -" in line]
 
 
-def test_the_jobs_of_github_and_gitlab_are_valid_yaml():
-    _definitions, _operators, _test, github, gitlab = SAMPLES
+def test_the_job_of_github_is_valid_yaml():
+    _definitions, _operators, _test, github = SAMPLES
 
     assert list(yaml.safe_load(github)["jobs"]["definitions"]) == ["runs-on", "env", "steps"]
-    assert yaml.safe_load(gitlab)["plan definitions"]["allow_failure"] == {"exit_codes": [2]}
 
 
 def test_the_kinds_of_the_documents_are_recognized():
@@ -55,7 +54,7 @@ def test_each_command_has_its_options(line):
 
 
 def test_the_guide_has_commands():
-    assert len(LINES) >= 8
+    assert len(LINES) >= 6
 
 
 def test_the_sample_of_a_test_has_the_fields_of_tests():

@@ -19,6 +19,7 @@ Writer = Callable[[str], str]
 WRITERS: dict[str, Writer] = {
     "variables": configuration.refresh_variables,
     "settings": configuration.refresh_settings,
+    "executors": lambda _: step_types.write_summary(),
     "states": lambda _: state_tables.write_tables(),
     "conductor-errors": errors.write_conductor_errors,
     "taskcluster-errors": errors.write_taskcluster_errors,

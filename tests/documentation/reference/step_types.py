@@ -6,7 +6,7 @@ from typing import Any
 from conductor_app.core.step_types import STEP_TYPES
 from conductor_app.core.step_types.base import StepType
 
-from .tables import code
+from .tables import code, table
 
 PREFIX = "step-"
 INTERNAL = frozenset(structure.item_type for structure in STEP_TYPES.values() if structure.item_type)
@@ -16,6 +16,16 @@ INTERNAL = frozenset(structure.item_type for structure in STEP_TYPES.values() if
 def documented_types() -> list[str]:
     """Return the types that a definition may have."""
     return [name for name in STEP_TYPES if name not in INTERNAL]
+
+
+def write_summary() -> str:
+    """Return a table of what completes the tasks of each type."""
+    types: dict[str, list[str]] = {}
+    for name in documented_types():
+        types.setdefault(_executor(STEP_TYPES[name]), []).append(f"[{name}](#{name.lower()})")
+    not_retried = [name for name in documented_types() if not STEP_TYPES[name].is_retried]
+    rows = [(executor, ", ".join(names)) for executor, names in types.items()]
+    return f"{table(('completed by', 'types'), rows)}\n{_codes(not_retried)} are not retried."
 
 
 def writer_of(block: str) -> Callable[[str], str]:
@@ -29,7 +39,6 @@ def writer_of(block: str) -> Callable[[str], str]:
 
 
 def _facts(step_type: StepType) -> Iterator[str]:
-    yield f"Completed by {_executor(step_type)}."
     empty = {"type": step_type.type, "name": "", "inputParameters": {}, "optional": False}
     required = [found for found in step_type.check(empty, {}) if " " not in found]
     if required:
@@ -41,7 +50,6 @@ def _facts(step_type: StepType) -> Iterator[str]:
         yield f"Script: {code(step_type.script_field)}, in {languages}."
     if step_type.output_members:
         yield f"Output: {_codes(_members(step_type.output_members))}."
-    yield "Retried." if step_type.is_retried else "Not retried."
 
 
 def _codes(names: Iterable[str]) -> str:
@@ -50,7 +58,9 @@ def _codes(names: Iterable[str]) -> str:
 
 def _executor(step_type: StepType) -> str:
     if step_type.is_built_in:
-        return "a built-in worker" + (" (of its isolation group)" if step_type.is_isolated else "")
+        return (
+            "a built-in worker, of its isolation group if it has one" if step_type.is_isolated else "a built-in worker"
+        )
     if step_type.is_queued:
         return "a worker that polls for its name" if step_type.result_comes_from_outside else "a built-in worker"
     if step_type.is_completed_externally:
