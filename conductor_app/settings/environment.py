@@ -36,9 +36,6 @@ def text(name: str, default: str) -> str:
 
     Instead of the value, the variable NAME_FILE can have the path of a file with it: orchestrators and systemd pass
     secrets as files.
-
-    Raises:
-        ImproperlyConfigured: when the file cannot be read, or the environment has both the value and a file.
     """
     READ_NAMES.update((name, f"{name}{FILE_SUFFIX}"))
     value, path = (os.environ.get(each, "").strip() for each in (name, f"{name}{FILE_SUFFIX}"))
@@ -56,11 +53,7 @@ def _read_value(name: str, path: str) -> str:
 
 
 def require_value(name: str, example: str) -> str:
-    """Return the variable's value.
-
-    Raises:
-        ImproperlyConfigured: when the variable is not set. The message has an example.
-    """
+    """Return the variable's value."""
     if value := text(name, ""):
         return value
     raise ImproperlyConfigured(f"{name} is not set. Set it in the environment, for example {name}={example}")
@@ -129,11 +122,7 @@ def groups(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 
 def signing_key(name: str, value: str) -> str:
-    """Return a key that signs sessions, tokens and credentials. Errors do not contain it.
-
-    Raises:
-        ImproperlyConfigured: when the key is short or has few different characters.
-    """
+    """Return a key that signs sessions, tokens and credentials. Errors do not contain it."""
     if len(value) < SIGNING_KEY_LENGTH or len(set(value)) < 5:
         raise ImproperlyConfigured(
             f"{name} is refused: it must have at least {SIGNING_KEY_LENGTH} random characters. "
@@ -151,11 +140,7 @@ def secret_list(name: str, default: tuple[str, ...] = (), *, least: int) -> tupl
 
 
 def taskcluster_client(name_of_id: str, name_of_token: str) -> tuple[str, str]:
-    """Return a client's id and access token, or two empty strings. Errors do not contain the token.
-
-    Raises:
-        ImproperlyConfigured: when only one is set, or one is invalid.
-    """
+    """Return a client's id and access token, or two empty strings. Errors do not contain the token."""
     id, token = text(name_of_id, ""), text(name_of_token, "")
     if bool(id) != bool(token):
         raise ImproperlyConfigured(f"{name_of_id} and {name_of_token} must be set together, or neither.")
@@ -232,11 +217,7 @@ def address(name: str, default: str = "", *, schemes: tuple[str, ...]) -> str:
 
 
 def trace_address(name: str, default: str = "") -> str:
-    """Return the address of the page of a trace, with the place of its id, or "".
-
-    Raises:
-        ImproperlyConfigured: when it is not an address, or has no place for the id.
-    """
+    """Return the address of the page of a trace, with the place of its id, or ""."""
     value = address(name, default, schemes=("https", "http"))
     if value and "{trace_id}" not in value:
         raise ImproperlyConfigured(
@@ -246,11 +227,7 @@ def trace_address(name: str, default: str = "") -> str:
 
 
 def origin(name: str, default: str = "", *, schemes: tuple[str, ...]) -> str:
-    """Return an address without path, user and query, or "".
-
-    Raises:
-        ImproperlyConfigured: when it is invalid or has more parts.
-    """
+    """Return an address without path, user and query, or ""."""
     value = address(name, default, schemes=schemes).rstrip("/")
     parts = urlsplit(value)
     if value and ("@" in parts.netloc or value != f"{parts.scheme}://{parts.netloc}"):
@@ -278,11 +255,7 @@ def servers(name: str, default: str = "") -> str:
 
 
 def parse_servers(name: str, value: str) -> str:
-    """Return the hosts with ports in a text, without blanks. `name`: the variable, for the error.
-
-    Raises:
-        ImproperlyConfigured: when it has none, or one is invalid.
-    """
+    """Return the hosts with ports in a text, without blanks. `name`: the variable, for the error."""
     raw_value = split_list(value)
     for server in raw_value:
         host, _, port = server.rpartition(":")
@@ -329,11 +302,7 @@ def folder(name: str, default: str) -> Path:
 
 
 def require_access(name: str, folder: Path, *files: str) -> None:
-    """Check that this process can read and write a folder and those of the files in it that exist.
-
-    Raises:
-        ImproperlyConfigured: when it cannot: they belong to another user, or the disk is mounted read-only.
-    """
+    """Check that this process can read and write a folder and those of the files in it that exist."""
     if not os.path.exists(folder):
         raise ImproperlyConfigured(
             f"{name}={str(folder)!r} is refused: user {os.geteuid()} cannot enter a folder above it. "

@@ -266,9 +266,6 @@ def parse_request(inputs: dict[str, Any], confidential: Collection[Keys] = ()) -
     """Return the request in a task's input: under `http_request`, or the input itself.
 
     `confidential`: the paths of secrets and masked values in the input.
-
-    Raises:
-        InvalidHttpRequest: when it is invalid.
     """
     fields = inputs.get(REQUEST)
     fields = inputs if fields is None else fields
@@ -353,11 +350,7 @@ def header_texts(value: JsonValue) -> list[str]:
 
 
 def encode_body(fields: dict[str, Any], content_type: str) -> bytes | None:
-    """Return the body as bytes: text unchanged, otherwise a form or JSON, depending on the content type.
-
-    Raises:
-        InvalidHttpRequest: when it cannot be encoded.
-    """
+    """Return the body as bytes: text unchanged, otherwise a form or JSON, depending on the content type."""
     body = fields.get("body")
     if body is None:
         return None

@@ -109,11 +109,7 @@ class Jdbc(BuiltInWorker):
 
 
 def database_address(inputs: dict[str, Any], connections: Mapping[str, str]) -> str:
-    """Return the address of the database that the input names.
-
-    Raises:
-        InvalidStatement: when the name is missing or unknown.
-    """
+    """Return the address of the database that the input names."""
     name = inputs.get("connectionId") or inputs.get("integrationName")
     if not isinstance(name, str) or not name:
         raise InvalidStatement("connectionId is missing")
@@ -240,11 +236,7 @@ def to_json_number(value: float | Decimal) -> Any:
 
 
 def replace_placeholders(text: str, count: int, format_placeholder: Callable[[int], str]) -> str:
-    """Return the statement with each `?` replaced by the placeholder of its number, which starts with 1.
-
-    Raises:
-        InvalidStatement: when the number of parameters is not `count`.
-    """
+    """Return the statement with each `?` replaced by the placeholder of its number, which starts with 1."""
     placeholder_count = 0
 
     def replacement(token: re.Match[str]) -> str:

@@ -33,12 +33,7 @@ FINISH_REASONS = {
 def complete(
     settings: ModelSettings, request: ChatRequest, key: str, on_text: Callable[[str], None] | None
 ) -> ChatReply:
-    """Send a request and return the reply. `on_text`: receives parts of a streamed reply.
-
-    Raises:
-        CallFailed: when there is no reply.
-        InputRejected: when the provider cannot have such a request.
-    """
+    """Send a request and return the reply, as `complete` of `trials.py` describes."""
     parameters = message_parameters(settings, request)
     options: dict[str, Any] = {"extra_headers": {"Idempotency-Key": key}}
     began_at, first_token_ms = clock.now(), None
@@ -72,11 +67,7 @@ def _client(settings: ModelSettings) -> anthropic.Anthropic:
 
 
 def message_parameters(settings: ModelSettings, request: ChatRequest) -> dict[str, Any]:
-    """Return the parameters of a request as the library takes them.
-
-    Raises:
-        InputRejected: when the API has no such request.
-    """
+    """Return the parameters of a request as the library takes them."""
     if request.max_results > 1:
         raise InputRejected("maxResults must be 1 with Anthropic")
     if request.thinking_tokens and request.tools:
@@ -138,11 +129,7 @@ def turns(request: ChatRequest) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def content_blocks(message: ChatMessage) -> Iterator[dict[str, Any]]:
-    """Yield the images, the documents and the text of a message. The API refuses empty texts.
-
-    Raises:
-        InputRejected: when it has audio.
-    """
+    """Yield the images, the documents and the text of a message. The API refuses empty texts."""
     for medium in message.media:
         if medium.kind == AUDIO:
             raise InputRejected("Anthropic has no models that accept audio: remove it from media")

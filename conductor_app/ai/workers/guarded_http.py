@@ -42,21 +42,13 @@ class ReplyTooLarge(httpx2.ReadError):
 
 
 def guarded_client(seconds: float) -> httpx2.Client:
-    """Return a client for one call. `seconds`: the maximum time between two bytes of the reply.
-
-    Raises:
-        GuardIneffective: when the guard has no effect with the installed libraries.
-    """
+    """Return a client for one call. `seconds`: the maximum time between two bytes of the reply."""
     require_effective_guard()
     return httpx2.Client(transport=GuardedTransport(configured_guard()), **_options(seconds))
 
 
 def guarded_async_client(seconds: float, headers: dict[str, str] | None = None) -> httpx2.AsyncClient:
-    """Return an asynchronous client for one call.
-
-    Raises:
-        GuardIneffective: when the guard has no effect with the installed libraries.
-    """
+    """Return an asynchronous client for one call."""
     require_effective_guard()
     transport = AsyncGuardedTransport(configured_guard())
     return httpx2.AsyncClient(transport=transport, headers=headers, **_options(seconds))
@@ -226,11 +218,7 @@ def is_compressed(response: httpx2.Response) -> bool:
 
 
 def require_size(size: int) -> None:
-    """Check the size of a body.
-
-    Raises:
-        ReplyTooLarge: when it exceeds the limit.
-    """
+    """Check the size of a body."""
     if size > messages.MAX_REPLY_BYTES:
         raise ReplyTooLarge(f"the reply is larger than {messages.MAX_REPLY_BYTES} bytes")
 

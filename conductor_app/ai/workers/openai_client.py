@@ -36,12 +36,7 @@ REASONING_MODELS = ("o1", "o3", "o4", "gpt-5")
 def complete(
     settings: ModelSettings, request: messages.ChatRequest, key: str, on_text: Callable[[str], None] | None
 ) -> messages.ChatReply:
-    """Send a request and return the reply. `key`: the idempotency key. `on_text`: receives parts of a streamed reply.
-
-    Raises:
-        CallFailed: when there is no reply.
-        InputRejected: when the provider cannot have such a request.
-    """
+    """Send a request and return the reply, as `complete` of `trials.py` describes."""
     parameters = chat_parameters(settings, request)
     with _client(settings) as client, library_errors(openai, settings.integration):
         options: dict[str, Any] = {"extra_headers": {"Idempotency-Key": key}}
@@ -167,11 +162,7 @@ def _message_parameter(message: messages.ChatMessage) -> Iterator[dict[str, Any]
 
 
 def media_parameter(medium: messages.Medium) -> dict[str, Any]:
-    """Return a medium as a part of a message.
-
-    Raises:
-        InputRejected: when it is an address of something else than an image.
-    """
+    """Return a medium as a part of a message."""
     if medium.kind == messages.IMAGE:
         return {"type": "image_url", "image_url": {"url": medium.url}}
     if medium.address:

@@ -187,12 +187,7 @@ class Manifest:
 
 
 def parse_manifest(text: bytes) -> Manifest:
-    """Return the manifest of a JSON text.
-
-    Raises:
-        ArchiveDamaged: when it is no manifest.
-        BackupRefused: when a newer version of the server has written it.
-    """
+    """Return the manifest of a JSON text."""
     try:
         document: dict[str, Any] = orjson.loads(text)
         number, product = document["format"], document["product"]
@@ -273,11 +268,7 @@ class ArchiveWriter:
 
 @contextmanager
 def create_archive(path: Path) -> Iterator[ArchiveWriter]:
-    """Write an archive in this block. The file appears under its name when it is complete and on the disk.
-
-    Raises:
-        BackupRefused: when the file exists or cannot be written.
-    """
+    """Write an archive in this block. The file appears under its name when it is complete and on the disk."""
     if path.exists():
         raise BackupRefused(f"{path} exists. Choose another name, or delete it first.")
     draft = path.with_name(f".{path.name}.{os.getpid()}")
@@ -328,11 +319,7 @@ class Archive:
         verify(self._manifest_text, self._signature)
 
     def verify_contents(self) -> None:
-        """Read the whole archive and compare it with its manifest.
-
-        Raises:
-            ArchiveDamaged: when something is missing, added or changed.
-        """
+        """Read the whole archive and compare it with its manifest."""
         names, expected = self._zip.namelist(), {*self.manifest.members, MANIFEST, SIGNATURE}
         if len(names) != len(expected) or set(names) != expected:
             raise ArchiveDamaged("The archive does not have the members that its manifest lists.")
@@ -349,11 +336,7 @@ class Archive:
 
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
-        """Read a member in this block.
-
-        Raises:
-            ArchiveDamaged: when it cannot be read.
-        """
+        """Read a member in this block."""
         with _damage(), self._zip.open(name) as stream:
             yield stream
 
@@ -365,12 +348,7 @@ class Archive:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[Archive]:
-    """Open an archive in this block.
-
-    Raises:
-        BackupRefused: when the file cannot be read.
-        ArchiveDamaged: when it is no complete archive.
-    """
+    """Open an archive in this block."""
     try:
         file = path.open("rb")
     except OSError as error:

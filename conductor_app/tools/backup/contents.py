@@ -57,11 +57,7 @@ def read_migrations(connection: BaseDatabaseWrapper) -> dict[str, list[str]]:
 
 
 def product_tables(migrations: Mapping[str, list[str]]) -> list[ProductTable]:
-    """Return the tables of the models at this state of the migrations.
-
-    Raises:
-        BackupRefused: when this version does not have one of the migrations.
-    """
+    """Return the tables of the models at this state of the migrations."""
     loader = MigrationLoader(None, replace_migrations=False)
     keys = require_known(loader, migrations)
     apps = loader.project_state(keys).apps
@@ -70,11 +66,7 @@ def product_tables(migrations: Mapping[str, list[str]]) -> list[ProductTable]:
 
 
 def require_known(loader: MigrationLoader, migrations: Mapping[str, list[str]]) -> list[tuple[str, str]]:
-    """Return the keys of the migrations.
-
-    Raises:
-        BackupRefused: when this version does not have one of them, or has replaced only some of them.
-    """
+    """Return the keys of the migrations."""
     keys = [(app, name) for app, names in migrations.items() for name in names]
     replaced = {key for migration in loader.disk_migrations.values() for key in migration.replaces}
     if unknown := sorted(set(keys) - set(loader.disk_migrations) - replaced):
@@ -177,11 +169,7 @@ def empty_tables(connection: BaseDatabaseWrapper, tables: Sequence[ProductTable]
 def load_rows(
     connection: BaseDatabaseWrapper, table: ProductTable, columns: Sequence[str], rows: Iterable[list[Any]]
 ) -> int:
-    """Insert rows into an empty table. Returns their number.
-
-    Raises:
-        BackupRefused: when the database does not accept one.
-    """
+    """Insert rows into an empty table. Returns their number."""
     target = f"{connection.ops.quote_name(table.name)} ({_names(connection, columns)})"
     counted = _Counted(rows)
     try:
@@ -292,11 +280,7 @@ class PayloadRow:
 def dump_payloads(
     rows: Iterable[PayloadRow], writer: MemberWriter, uses: KeyUses, has_contents: bool
 ) -> PayloadInventory:
-    """Write a record for each payload.
-
-    Raises:
-        BackupRefused: when the storage cannot be read.
-    """
+    """Write a record for each payload."""
     count = size = missing = 0
     for row in rows:
         try:
@@ -376,11 +360,7 @@ class RestoredPayloads:
 
 
 def restore_payloads(reader: PayloadReader, restored: RestoredPayloads) -> None:
-    """Store the payloads that the storage does not have. Those with another content are only listed.
-
-    Raises:
-        BackupRefused: when the storage cannot be reached.
-    """
+    """Store the payloads that the storage does not have. Those with another content are only listed."""
     try:
         for path in reader.paths():
             with tempfile.SpooledTemporaryFile(MEMORY_BYTES) as content:
@@ -397,11 +377,7 @@ def restore_payloads(reader: PayloadReader, restored: RestoredPayloads) -> None:
 
 
 def replace_payloads(reader: PayloadReader, paths: set[str]) -> None:
-    """Replace the content of these payloads by that of the archive.
-
-    Raises:
-        BackupRefused: when the storage cannot be reached.
-    """
+    """Replace the content of these payloads by that of the archive."""
     try:
         for path in reader.paths():
             with tempfile.SpooledTemporaryFile(MEMORY_BYTES) as content:
@@ -414,11 +390,7 @@ def replace_payloads(reader: PayloadReader, paths: set[str]) -> None:
 
 
 def find_damaged_payloads(reader: PayloadReader) -> Iterator[str]:
-    """Yield the paths of listed payloads that the storage does not have, or has with another content.
-
-    Raises:
-        BackupRefused: when the storage cannot be reached.
-    """
+    """Yield the paths of listed payloads that the storage does not have, or has with another content."""
     try:
         for path in reader.paths():
             for _ in reader.chunks():
