@@ -5,38 +5,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from django.db.models import QuerySet
 
 from ...access.variables import all_variables
-from ...core.data_requests import (
-    ABSENT,
-    ActiveDomains,
-    AttemptPayload,
-    CachedRunOutput,
-    CachedTaskOutput,
-    DataRequest,
-    Environment,
-    IdempotencyKeyHolder,
-    IdempotencyLookup,
-    InboxBatch,
-    InboxMessages,
-    IterationOutcomes,
-    JoinedOutcomes,
-    LastOutput,
-    ListItem,
-    OpenTaskInside,
-    ReferencesInUse,
-    RemainingSummary,
-    RemainingTasks,
-    RunLimitReached,
-    RunPayload,
-    StepOutcomes,
-    TaskAt,
-    TaskOutcome,
-    TaskPart,
-)
+from ...core import data_requests
+from ...core.data_requests import DataRequest, TaskOutcome
 from ...core.decision_context import TASK_FACTS
 from ...core.definition import Key
 from ...core.masking import MARK
@@ -108,6 +83,32 @@ def load_child_result(run_id: str, attempt_id: str) -> ChildResult:
     return ChildResult(run_id, name, version, status, reason, output, output_path, bool(is_awaited))
 
 
+Loader = Callable[[Run, list[Any], int], dict[DataRequest, Any]]
+OneLoader = TypeVar("OneLoader", bound=Callable[[Run, Any, int], Any])
+LOADERS: dict[type, Loader] = {}
+"""Returns the data for all requests of a kind, at a time in epoch milliseconds."""
+
+
+def _loads(kind: type) -> Callable[[Loader], Loader]:
+    """Register the function as the loader of this kind of requests."""
+
+    def register(load: Loader) -> Loader:
+        LOADERS[kind] = load
+        return load
+
+    return register
+
+
+def _loads_each(kind: type) -> Callable[[OneLoader], OneLoader]:
+    """Register a function that returns the data for one request of this kind."""
+
+    def register(load: OneLoader) -> OneLoader:
+        LOADERS[kind] = lambda run, requests, now: {request: load(run, request, now) for request in requests}
+        return load
+
+    return register
+
+
 def load_requested(run: Run, requests: Iterable[DataRequest], now: int) -> dict[DataRequest, Any]:
     """Return the data for all requests that rows can answer, with one query per kind of payload."""
     data: dict[DataRequest, Any] = {}
@@ -156,28 +157,31 @@ class ItemListCache:
 item_lists = process_state.slot(ItemListCache)
 
 
-def _run_payloads(run: Run, requests: list[RunPayload], now: int) -> dict[DataRequest, Any]:
+@_loads(data_requests.RunPayload)
+def _run_payloads(run: Run, requests: list[data_requests.RunPayload], now: int) -> dict[DataRequest, Any]:
     parts = sorted({request.part for request in requests})
     columns = [f"{part}, {PATHS.get(part, NO_PATH)}" for part in parts]
     [row] = fetch(f"SELECT {', '.join(columns)} FROM conductor_run WHERE id = %s", [run.id])
     pairs = zip(row[::2], row[1::2], strict=True)
-    return {RunPayload(part): read_payload(*pair) for part, pair in zip(parts, pairs, strict=True)}
+    return {data_requests.RunPayload(part): read_payload(*pair) for part, pair in zip(parts, pairs, strict=True)}
 
 
-def _attempt_payloads(run: Run, requests: list[AttemptPayload], now: int) -> dict[DataRequest, Any]:
+@_loads(data_requests.AttemptPayload)
+def _attempt_payloads(run: Run, requests: list[data_requests.AttemptPayload], now: int) -> dict[DataRequest, Any]:
     data: dict[DataRequest, Any] = {}
     for part, statement in PAYLOADS_OF_ATTEMPTS.items():
         ids = [request.attempt_id for request in requests if request.part == part]
         for start in range(0, len(ids), 500):
             chunk = ids[start : start + 500]
             rows = fetch(*statement.bind(ids=chunk))
-            data |= {AttemptPayload(id, part): read_payload(text, path) for id, text, path in rows}
+            data |= {data_requests.AttemptPayload(id, part): read_payload(text, path) for id, text, path in rows}
     return data
 
 
-def _task_parts(run: Run, requests: list[TaskPart], now: int) -> dict[DataRequest, Any]:
+@_loads(data_requests.TaskPart)
+def _task_parts(run: Run, requests: list[data_requests.TaskPart], now: int) -> dict[DataRequest, Any]:
     data: dict[DataRequest, Any] = {}
-    by_place: dict[tuple[Any, ...], list[TaskPart]] = {}
+    by_place: dict[tuple[Any, ...], list[data_requests.TaskPart]] = {}
     for request in requests:
         by_place.setdefault((request.within, request.is_deep), []).append(request)
     for (within, is_deep), together in by_place.items():
@@ -186,7 +190,7 @@ def _task_parts(run: Run, requests: list[TaskPart], now: int) -> dict[DataReques
 
 
 def _newest_parts(
-    run: Run, within: tuple[int, ...], is_deep: bool, requests: list[TaskPart], now: int
+    run: Run, within: tuple[int, ...], is_deep: bool, requests: list[data_requests.TaskPart], now: int
 ) -> dict[DataRequest, Any]:
     refs = sorted({request.ref for request in requests})
     path_condition, path_params = _iteration_condition("t", within, is_deep)
@@ -198,7 +202,9 @@ def _newest_parts(
     rows = fetch_tasks(run.id, f" AND {newest}", [*refs, *path_params, *path_params])
     tasks = {task.key.ref: task for task in load_tasks(run, rows).values()}
     payloads = [
-        AttemptPayload(tasks[q.ref].attempt.id, q.part) for q in requests if q.part != "facts" and q.ref in tasks
+        data_requests.AttemptPayload(tasks[q.ref].attempt.id, q.part)
+        for q in requests
+        if q.part != "facts" and q.ref in tasks
     ]
     payloads_by_request = _attempt_payloads(run, payloads, now) if payloads else {}
     return {request: _task_part(request, tasks.get(request.ref), payloads_by_request, run) for request in requests}
@@ -216,26 +222,25 @@ def _iteration_condition(table: str, iteration_path: tuple[int, ...], is_deep: b
     ]
 
 
-def _task_part(request: TaskPart, task: Task | None, payloads_by_request: dict[DataRequest, Any], run: Run) -> Any:
+def _task_part(
+    request: data_requests.TaskPart, task: Task | None, payloads_by_request: dict[DataRequest, Any], run: Run
+) -> Any:
     if task is None:
         return None
     if request.part == "facts":
         return {name: fact(run, task) for name, fact in TASK_FACTS.items()}
-    return payloads_by_request[AttemptPayload(task.attempt.id, request.part)]
+    return payloads_by_request[data_requests.AttemptPayload(task.attempt.id, request.part)]
 
 
-def _joined_outcomes(run: Run, requests: list[JoinedOutcomes], now: int) -> dict[DataRequest, Any]:
-    return {request: _load_joined_outcomes(run, request) for request in requests}
-
-
-def _load_joined_outcomes(run: Run, request: JoinedOutcomes) -> list[TaskOutcome] | str | None:
+@_loads_each(data_requests.JoinedOutcomes)
+def _joined_outcomes(run: Run, request: data_requests.JoinedOutcomes, now: int) -> list[TaskOutcome] | str | None:
     where = "t.joined_by = %s AND NOT (t.joined_by = '') AND t.iteration_path = %s"
     params = [request.join.ref, format_iteration_path(request.join.iteration_path)]
     if _is_any_open(run, where, params, request.known):
         return None
     [(count,)] = fetch(f"SELECT COUNT(*) FROM conductor_task t WHERE t.run_id = %s AND {where}", [run.id, *params])
     if count - _count_existing(run, request.known) < request.missing:
-        return ABSENT
+        return data_requests.ABSENT
     return _load_outcomes(run, where, params, request.known)
 
 
@@ -244,11 +249,8 @@ def _count_existing(run: Run, known: frozenset[Key]) -> int:
     return sum(1 for key in known if key in run.tasks)
 
 
-def _iteration_outcomes(run: Run, requests: list[IterationOutcomes], now: int) -> dict[DataRequest, Any]:
-    return {request: _load_iteration_outcomes(run, request) for request in requests}
-
-
-def _load_iteration_outcomes(run: Run, request: IterationOutcomes) -> list[TaskOutcome] | None:
+@_loads_each(data_requests.IterationOutcomes)
+def _iteration_outcomes(run: Run, request: data_requests.IterationOutcomes, now: int) -> list[TaskOutcome] | None:
     iteration_path = format_iteration_path((*request.loop.iteration_path, request.iteration))
     where = "t.loop_ref = %s AND NOT (t.loop_ref = '') AND t.iteration_path = %s"
     params = [request.loop.ref, iteration_path]
@@ -257,32 +259,30 @@ def _load_iteration_outcomes(run: Run, request: IterationOutcomes) -> list[TaskO
     return _load_outcomes(run, where, params, request.known)
 
 
-def _step_outcomes(run: Run, requests: list[StepOutcomes], now: int) -> dict[DataRequest, Any]:
-    data: dict[DataRequest, Any] = {}
-    for request in requests:
-        path_condition, path_params = _iteration_condition("t", request.loop.iteration_path)
-        data[request] = _load_outcomes(run, f"t.ref = %s{path_condition}", [request.ref, *path_params], request.known)
-    return data
+@_loads_each(data_requests.StepOutcomes)
+def _step_outcomes(run: Run, request: data_requests.StepOutcomes, now: int) -> list[TaskOutcome]:
+    path_condition, path_params = _iteration_condition("t", request.loop.iteration_path)
+    return _load_outcomes(run, f"t.ref = %s{path_condition}", [request.ref, *path_params], request.known)
 
 
-def _open_tasks_inside(run: Run, requests: list[OpenTaskInside], now: int) -> dict[DataRequest, Any]:
-    return {request: _is_open_inside(run, request) for request in requests}
-
-
-def _is_open_inside(run: Run, request: OpenTaskInside) -> bool:
+@_loads_each(data_requests.OpenTaskInside)
+def _is_open_inside(run: Run, request: data_requests.OpenTaskInside, now: int) -> bool:
     refs = sorted(request.refs)
     path_condition, path_params = _iteration_condition("t", (*request.scope.iteration_path, request.iteration))
     where = f"t.loop_ref IN ({placeholders(refs)}) AND NOT (t.loop_ref = ''){path_condition}"
     return _is_any_open(run, where, [*refs, *path_params], request.known)
 
 
-def _list_items(run: Run, requests: list[ListItem], now: int) -> dict[DataRequest, Any]:
+@_loads(data_requests.ListItem)
+def _list_items(run: Run, requests: list[data_requests.ListItem], now: int) -> dict[DataRequest, Any]:
     """Return items of lists. A list that is not cached is loaded as the payload that contains it."""
     unknown = sorted({request.attempt_id for request in requests} - item_lists.value.keys())
-    payloads = _attempt_payloads(run, [AttemptPayload(id, "input") for id in unknown], now) if unknown else {}
+    payloads = (
+        _attempt_payloads(run, [data_requests.AttemptPayload(id, "input") for id in unknown], now) if unknown else {}
+    )
     data: dict[DataRequest, Any] = {}
     for request in requests:
-        payload = payloads.get(AttemptPayload(request.attempt_id, "input"))
+        payload = payloads.get(data_requests.AttemptPayload(request.attempt_id, "input"))
         if isinstance(payload, ExternalPayload | MaskedPayload):
             data[request] = payload
         else:
@@ -323,15 +323,13 @@ def _load_outcomes(run: Run, where: str, params: list[str], known: frozenset[Key
     ]
 
 
-def _remaining_tasks(run: Run, requests: list[RemainingTasks], now: int) -> dict[DataRequest, Any]:
-    return {request: _summarize_remaining(run, request.known) for request in requests}
-
-
-def _summarize_remaining(run: Run, known: frozenset[Key]) -> RemainingSummary:
+@_loads_each(data_requests.RemainingTasks)
+def _remaining_tasks(run: Run, request: data_requests.RemainingTasks, now: int) -> data_requests.RemainingSummary:
+    known = request.known
     is_open = _is_any_open(run, "t.id <> ''", [], known)
     is_waiting_type = f"t.type NOT IN ({placeholders(WAITING_TYPES)})"
     is_at_work = is_open and _is_any_open(run, is_waiting_type, WAITING_TYPES, known)
-    return RemainingSummary(is_open, is_at_work, () if is_open else _permissive_failures(run, known))
+    return data_requests.RemainingSummary(is_open, is_at_work, () if is_open else _permissive_failures(run, known))
 
 
 def _permissive_failures(run: Run, known: frozenset[Key]) -> tuple[tuple[str, str, str], ...]:
@@ -341,21 +339,24 @@ def _permissive_failures(run: Run, known: frozenset[Key]) -> tuple[tuple[str, st
     return tuple((outcome.attempt_id, outcome.status, outcome.reason) for outcome in failed)
 
 
-def _last_output(run: Run, requests: list[LastOutput], now: int) -> dict[DataRequest, Any]:
+@_loads(data_requests.LastOutput)
+def _last_output(run: Run, requests: list[data_requests.LastOutput], now: int) -> dict[DataRequest, Any]:
     rows = fetch(*DATA_SQL["find_last_output"].bind(run_id=run.id))
     return {request: (rows[0][0], read_payload(*rows[0][1:])) if rows else (0, {}) for request in requests}
 
 
-def _tasks_at(run: Run, requests: list[TaskAt], now: int) -> dict[DataRequest, Any]:
+@_loads(data_requests.TaskAt)
+def _tasks_at(run: Run, requests: list[data_requests.TaskAt], now: int) -> dict[DataRequest, Any]:
     tasks = load_tasks_at(run, [request.key for request in requests])
     return {request: tasks.get(request.key) for request in requests}
 
 
-def _references_in_use(run: Run, requests: list[ReferencesInUse], now: int) -> dict[DataRequest, Any]:
-    return {request: frozenset(_used_references(run, request)) for request in requests}
+@_loads_each(data_requests.ReferencesInUse)
+def _references_in_use(run: Run, request: data_requests.ReferencesInUse, now: int) -> frozenset[str]:
+    return frozenset(_used_references(run, request))
 
 
-def _used_references(run: Run, request: ReferencesInUse) -> Iterator[str]:
+def _used_references(run: Run, request: data_requests.ReferencesInUse) -> Iterator[str]:
     refs = sorted(request.refs)
     path_params = () if request.iteration_path is None else (format_iteration_path(request.iteration_path),)
     where = "run_id = %s AND iteration_path = %s" if path_params else "run_id = %s"
@@ -365,71 +366,50 @@ def _used_references(run: Run, request: ReferencesInUse) -> Iterator[str]:
         yield from (ref for (ref,) in fetch(sql, [run.id, *path_params, *chunk]))
 
 
-def _active_domains(run: Run, requests: list[ActiveDomains], now: int) -> dict[DataRequest, Any]:
+@_loads_each(data_requests.ActiveDomains)
+def _active_domains(run: Run, request: data_requests.ActiveDomains, now: int) -> frozenset[str]:
     since = now - ACTIVE_WORKER_MS
-    data: dict[DataRequest, Any] = {}
-    for request in requests:
-        rows = fetch(*DATA_SQL["find_active_domains"].bind(task_type=request.task_type, since=since))
-        data[request] = frozenset(domain for (domain,) in rows)
-    return data
+    rows = fetch(*DATA_SQL["find_active_domains"].bind(task_type=request.task_type, since=since))
+    return frozenset(domain for (domain,) in rows)
 
 
-def _inbox_batches(run: Run, requests: list[InboxMessages], now: int) -> dict[DataRequest, Any]:
-    return {request: oldest_messages(run, request, now) for request in requests}
+@_loads_each(data_requests.CachedTaskOutput)
+def _cached_task_output(run: Run, request: data_requests.CachedTaskOutput, now: int) -> Any:
+    rows = _find_cached("find_task_output", request, now)
+    return read_payload(*rows[0]) if rows else None
 
 
-def _cached_task_outputs(run: Run, requests: list[CachedTaskOutput], now: int) -> dict[DataRequest, Any]:
-    found = {each: _find_cached("find_task_output", each, now) for each in requests}
-    return {request: read_payload(*rows[0]) if rows else None for request, rows in found.items()}
+@_loads_each(data_requests.CachedRunOutput)
+def _cached_run_output(run: Run, request: data_requests.CachedRunOutput, now: int) -> tuple[str, Any] | None:
+    rows = _find_cached("find_run_output", request, now)
+    return (rows[0][0], read_payload(*rows[0][1:])) if rows else None
 
 
-def _cached_run_outputs(run: Run, requests: list[CachedRunOutput], now: int) -> dict[DataRequest, Any]:
-    found = {each: _find_cached("find_run_output", each, now) for each in requests}
-    return {request: (rows[0][0], read_payload(*rows[0][1:])) if rows else None for request, rows in found.items()}
-
-
-def _find_cached(statement: str, request: CachedTaskOutput | CachedRunOutput, now: int) -> list[tuple[Any, ...]]:
+def _find_cached(
+    statement: str, request: data_requests.CachedTaskOutput | data_requests.CachedRunOutput, now: int
+) -> list[tuple[Any, ...]]:
     return fetch(*DATA_SQL[statement].bind(digest=request.digest, name=request.name[:255], now=now))
 
 
-def _idempotency_holders(run: Run, requests: list[IdempotencyLookup], now: int) -> dict[DataRequest, Any]:
-    data: dict[DataRequest, Any] = dict.fromkeys(requests)
-    for request in requests:
-        statement = DATA_SQL["find_idempotency_holder"].bind(name=request.name, key=request.key)
-        for id, status, parent_id, task_id, waits in fetch(*statement):
-            data[request] = IdempotencyKeyHolder(id, status, parent_id, task_id or "", waits in ATTEMPT.open)
-    return data
+@_loads_each(data_requests.IdempotencyLookup)
+def _idempotency_holder(
+    run: Run, request: data_requests.IdempotencyLookup, now: int
+) -> data_requests.IdempotencyKeyHolder | None:
+    holder = None
+    statement = DATA_SQL["find_idempotency_holder"].bind(name=request.name, key=request.key)
+    for id, status, parent_id, task_id, waits in fetch(*statement):
+        holder = data_requests.IdempotencyKeyHolder(id, status, parent_id, task_id or "", waits in ATTEMPT.open)
+    return holder
 
 
-def _environment_variables(run: Run, requests: list[Environment], now: int) -> dict[DataRequest, Any]:
+@_loads(data_requests.Environment)
+def _environment_variables(run: Run, requests: list[data_requests.Environment], now: int) -> dict[DataRequest, Any]:
     return dict.fromkeys(requests, all_variables())
 
 
-def _run_limits(run: Run, requests: list[RunLimitReached], now: int) -> dict[DataRequest, Any]:
-    return {each: is_run_limit_reached(each.name, each.key, each.limit, but=run.id) for each in requests}
-
-
-LOADERS: dict[type, Callable[[Run, list[Any], int], dict[DataRequest, Any]]] = {
-    RunPayload: _run_payloads,
-    AttemptPayload: _attempt_payloads,
-    TaskPart: _task_parts,
-    JoinedOutcomes: _joined_outcomes,
-    IterationOutcomes: _iteration_outcomes,
-    StepOutcomes: _step_outcomes,
-    OpenTaskInside: _open_tasks_inside,
-    ListItem: _list_items,
-    RemainingTasks: _remaining_tasks,
-    LastOutput: _last_output,
-    TaskAt: _tasks_at,
-    ReferencesInUse: _references_in_use,
-    ActiveDomains: _active_domains,
-    Environment: _environment_variables,
-    InboxMessages: _inbox_batches,
-    IdempotencyLookup: _idempotency_holders,
-    CachedTaskOutput: _cached_task_outputs,
-    CachedRunOutput: _cached_run_outputs,
-    RunLimitReached: _run_limits,
-}
+@_loads_each(data_requests.RunLimitReached)
+def _is_own_limit_reached(run: Run, request: data_requests.RunLimitReached, now: int) -> bool:
+    return is_run_limit_reached(request.name, request.key, request.limit, but=run.id)
 
 
 def set_run_limit(run_id: str, key: str, is_held: bool) -> None:
@@ -462,13 +442,14 @@ MESSAGE_LIFETIME_MS = 86_400_000
 """The lifetime of a message in the inbox, in milliseconds (execution §10.8)."""
 
 
-def oldest_messages(run: Run, request: InboxMessages, now: int) -> InboxBatch:
+@_loads_each(data_requests.InboxMessages)
+def oldest_messages(run: Run, request: data_requests.InboxMessages, now: int) -> data_requests.InboxBatch:
     """Return the oldest valid messages that fit into the output of one task, and the number of messages after them."""
     which = {"after": request.after, "expired_at": now - MESSAGE_LIFETIME_MS, "count": request.count}
     rows = _within_output_limit(fetch(*INBOX_SQL["read_inbox"].bind(run_id=run.id, **which)))
     up_to = rows[-1][0] if rows else fetch(*INBOX_SQL["find_last_message"].bind(run_id=run.id))[0][0]
     [(remaining,)] = fetch(*INBOX_SQL["count_inbox"].bind(run_id=run.id, after=up_to))
-    return InboxBatch(tuple(_message_document(run, *row[1:]) for row in rows), up_to, remaining)
+    return data_requests.InboxBatch(tuple(_message_document(run, *row[1:]) for row in rows), up_to, remaining)
 
 
 def _within_output_limit(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
