@@ -26,7 +26,7 @@ GO = """## Go
 {total} tests of its main branch, {passed} pass; version {version} has {in_version} of them. The test fails if another \
 one passes or fails.
 
-| test that does not pass | reason |
+| tests that do not pass | reason |
 |---|---|
 {rows}"""
 
@@ -88,11 +88,17 @@ def render_page() -> str:
 
 def _render_go(facts: dict[str, Any]) -> str:
     tests = facts["tests"]
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in tests.items():
+        if reason.startswith("As "):
+            reason = tests[reason.removeprefix("As ").rstrip(".")]
+        if reason:
+            by_reason.setdefault(reason, []).append(f"`{name}`")
     return GO.format(
         **facts,
         total=len(tests),
         passed=sum(not reason for reason in tests.values()),
-        rows="\n".join(f"| `{name}` | {reason} |" for name, reason in tests.items() if reason),
+        rows="\n".join(f"| {', '.join(names)} | {reason} |" for reason, names in by_reason.items()),
     )
 
 
