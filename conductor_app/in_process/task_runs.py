@@ -5,20 +5,25 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import partial
 from inspect import iscoroutinefunction, signature
 from typing import Any
 
 from django.core.exceptions import SuspiciousOperation
+from django.db import transaction
 from django.utils.module_loading import import_string
 
 from ..core.decide import Report
+from ..core.definition import Definition
 from ..core.states import ATTEMPT, COMPLETED, LEASED, RUN
+from ..definitions.models import ResolvedDefinition
+from ..definitions.resolved_definitions import resolve_requested
 from ..runs.commands.start import StartRequest, start_run
 from ..runs.models import Attempt, Run, TaskLog
 from ..runs.queries.retention import time_of_id
 from ..tasks.store import ClaimedAttempt
-from ..utils import clock
+from ..utils import clock, process_state
+from ..utils.process_state import Slot
 from .api import AUTHOR, as_json, as_project, milliseconds
 from .framework import (
     QUEUE_PREFIX,
@@ -43,6 +48,7 @@ INPUTS = ("function", "args", "kwargs", "backend", "queue_name", "run_after")
 EXCEPTION = "exception"
 """The path of the exception class in the output of a failed attempt. Its traceback is in the log of the task."""
 MAX_REASON = 2_000
+_definitions: Slot[dict[tuple[str, str, TaskOptions], Definition]] = process_state.slot(dict)
 LOST, CANCELED = "builtins.TimeoutError", "asyncio.exceptions.CancelledError"
 
 
@@ -61,14 +67,25 @@ def start(result: TaskResult, options: TaskOptions) -> str:
         task.module_path,
         input=as_json(dict(zip(INPUTS, values, strict=True)), "input"),
         priority=int(task.priority),
-        document=definition_of(task.module_path, task.queue_name, options),
+        definition=resolved_definition(task.module_path, task.queue_name, options),
         starts_at=milliseconds(task.run_after),
     )
     with as_project():
         return start_run(request, AUTHOR)
 
 
-@lru_cache(maxsize=1000)
+def resolved_definition(path: str, queue_name: str, options: TaskOptions) -> Definition:
+    """Return the stored definition of the run of a task. This process stores each one once."""
+    known, key = _definitions.value, (path, queue_name, options)
+    found = known.get(key)
+    # A test may have flushed the table.
+    if found is None or not ResolvedDefinition.objects.filter(pk=found.hash).exists():
+        found = resolve_requested(path, None, definition_of(*key), clock.now())
+        # A rollback also removes the row.
+        transaction.on_commit(partial(known.__setitem__, key, found))
+    return found
+
+
 def definition_of(path: str, queue_name: str, options: TaskOptions) -> dict[str, Any]:
     """Return the definition of the run of a task: one step with these options."""
     name = f"{QUEUE_PREFIX}{queue_name}"

@@ -1,7 +1,8 @@
 """Execute the functions of a Django project: claim their tasks, extend the leases, and report the results.
 
-One thread waits for a task while the others execute theirs. A task that ends without its function, such as one of a
-terminated workflow, is noticed within a second; the result of its function is discarded.
+One thread waits for a task while the others execute theirs. The report of a task claims the next one of its queue in
+the same transaction. A task that ends without its function, such as one of a terminated workflow, is noticed within a
+second; the result of its function is discarded.
 """
 
 import asyncio
@@ -24,15 +25,16 @@ from django.utils.module_loading import autodiscover_modules
 
 from .. import notifications
 from ..access.secrets import redact
-from ..core.decide import Report
+from ..core.decide import EVENTS_OF_OUTCOMES, Report
 from ..core.errors import Invalid, RequestRefused
 from ..core.states import ATTEMPT
 from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
-from ..notifications import Waiter
+from ..notifications import LOCAL_CALLER, Waiter
 from ..runs.models import Attempt
 from ..system_tasks.cancellation import CANCELLATIONS, Cancellation
 from ..tasks import store
 from ..tasks.commands.claims import claim_now, resolve_input, secret_places_of
+from ..tasks.commands.next_claim import NextClaim
 from ..tasks.commands.pollers import record_poll
 from ..tasks.commands.reports import ReportOptions, release_claimed, renew_lease, report_task
 from ..tasks.store import ClaimedAttempt
@@ -49,6 +51,8 @@ MAX_RETRY_SECONDS = 30.0
 """The first and the longest pause before a repetition, while the database does not respond."""
 RENEWALS = 3
 """The number of times that a lease is extended within its duration."""
+MOST_IN_A_ROW = 16
+"""The number of tasks of one queue after which a thread looks at the other queues."""
 MAX_REASON = 2_000
 
 
@@ -171,16 +175,32 @@ class WorkerProcess:
         """Execute tasks in this thread until no queue has a task that is due. Returns their number."""
         count = 0
         while (attempt := self._claim()[0]) is not None:
-            self.execute(attempt)
-            count += 1
+            count += self._execute_in_a_row(attempt)
         return count
 
     def _work(self) -> None:
         try:
             while (attempt := self._wait_for_task()) is not None:
-                self.execute(attempt)
+                self._execute_in_a_row(attempt)
         finally:
             connections.close_all()
+
+    def _execute_in_a_row(self, attempt: ClaimedAttempt) -> int:
+        """Execute a task, and those of its queue that are claimed with the report of the one before.
+
+        Returns their number.
+        """
+        for count in range(1, MOST_IN_A_ROW):
+            claim = NextClaim(attempt.id, self.name, lambda *_: not self.stopping.is_set(), LOCAL_CALLER)
+            self.execute(attempt, claim)
+            if not claim.taken:
+                return count
+            attempt = claim.taken[0]
+            if self.stopping.is_set():
+                release_claimed(attempt, self.name)
+                return count
+        self.execute(attempt)
+        return MOST_IN_A_ROW
 
     def _wait_for_task(self) -> ClaimedAttempt | None:
         """Wait until a task can be claimed, and claim it. Returns None when the process is about to stop."""
@@ -226,8 +246,8 @@ class WorkerProcess:
         later = [at for at in visible_at.values() if at > now]
         return None, min([WAIT_SECONDS, *((at - now) / 1000 for at in later)])
 
-    def execute(self, attempt: ClaimedAttempt) -> None:
-        """Execute a claimed task, and report its result."""
+    def execute(self, attempt: ClaimedAttempt, claim: NextClaim | None = None) -> None:
+        """Execute a claimed task, and report its result. `claim`: claims the next task with the report."""
         task = self._tasks[attempt.queue].for_attempt(attempt)
         with (
             log_context(task.name, run_id=attempt.run_id, task_id=attempt.task_id, attempt_id=attempt.id),
@@ -236,15 +256,17 @@ class WorkerProcess:
         ):
             self._running[attempt.id] = attempt
             try:
-                result = self._perform(task, attempt, cancellation)
+                result = self._perform(task, attempt, cancellation, claim)
                 if result is not None and not cancellation.is_canceled:
-                    self._report(task, attempt, result)
+                    self._report(task, attempt, result, claim)
             finally:
                 self._running.pop(attempt.id, None)
         if settings.DEBUG:
             reset_queries()
 
-    def _perform(self, task: WorkerTask, attempt: ClaimedAttempt, cancellation: Cancellation) -> Result | None:
+    def _perform(
+        self, task: WorkerTask, attempt: ClaimedAttempt, cancellation: Cancellation, claim: NextClaim | None
+    ) -> Result | None:
         """Call the function. Returns what to report, or None if its report is stored, or must not be."""
         inputs = resolve_input(attempt, secret_places_of(attempt))
         context = TaskContext(
@@ -258,7 +280,7 @@ class WorkerProcess:
         try:
             with cancellation.stopping_by(partial(setattr, context, "is_canceled", True)):
                 if task.atomic:
-                    return self._perform_atomically(task, attempt, context)
+                    return self._perform_atomically(task, attempt, context, claim)
                 return Result(_report_value(_call(task, context, cancellation)))
         except TaskFailed as failed:
             logs = [] if failed.__cause__ is None else [_traceback_line(failed.__cause__)]
@@ -276,14 +298,16 @@ class WorkerProcess:
             reason = f"{type(error).__name__}: {error}"[:MAX_REASON]
             return Result(Report("FAILED", {}, reason), [_traceback_line(error)])
 
-    def _perform_atomically(self, task: WorkerTask, attempt: ClaimedAttempt, context: TaskContext) -> Result | None:
+    def _perform_atomically(
+        self, task: WorkerTask, attempt: ClaimedAttempt, context: TaskContext, claim: NextClaim | None
+    ) -> Result | None:
         """Call the function and store its report in one transaction.
 
         Returns what to report in another transaction, because the engine did not accept the result, or None.
         """
         report: Report | None = None
         try:
-            with transaction.atomic(durable=True):
+            with transaction.atomic(durable=True) if claim is None else claim.within(attempt):
                 report = _report_value(task.function(**task.arguments(context)))
                 if transaction.get_rollback():
                     raise TaskFailed("The function has set its transaction to be rolled back.", retries=True)
@@ -298,12 +322,12 @@ class WorkerProcess:
         _announce_end(task, report)
         return None
 
-    def _report(self, task: WorkerTask, attempt: ClaimedAttempt, result: Result) -> None:
+    def _report(self, task: WorkerTask, attempt: ClaimedAttempt, result: Result, claim: NextClaim | None) -> None:
         """Store a result. While the database does not respond, it is tried again until the process stops."""
         seconds = RETRY_SECONDS
         while True:
             try:
-                if self._store(attempt, result):
+                if self._store(attempt, result, claim if result.report.outcome in EVENTS_OF_OUTCOMES else None):
                     _announce_end(task, result.report)
                 return
             except RequestRefused as refused:
@@ -319,14 +343,15 @@ class WorkerProcess:
                     return
                 seconds = min(seconds * 2, MAX_RETRY_SECONDS)
 
-    def _store(self, attempt: ClaimedAttempt, result: Result) -> bool:
+    def _store(self, attempt: ClaimedAttempt, result: Result, claim: NextClaim | None = None) -> bool:
         report = replace(result.report, worker=self.name, lease=attempt.scheduled_at)
         if report.outcome != "COMPLETED":
             # Values of masked fields have no names in a message.
             secrets = attempt.task.step_state.get("secrets", ())
             report = replace(report, reason=redact(report.reason, secrets, tuple(attempt.masked)))
-        options = ReportOptions(logs=result.logs)
-        return report_task(attempt.run_id, attempt.id, report, self.name, options)
+        options = ReportOptions(logs=result.logs, final_query=claim.final_query if claim else None)
+        store_report = partial(report_task, attempt.run_id, attempt.id, report, self.name, options)
+        return store_report() if claim is None else claim.report(store_report)
 
 
 def project_tasks(named: Collection[str] = ()) -> dict[str, WorkerTask]:

@@ -211,27 +211,30 @@ def measure_if_possible(comparison: Comparison, workload: Workload, server: Serv
         return []
 
 
-def measure_engines(comparison: Comparison, folder: Path) -> None:
-    """Measure the engines that do not have Conductor's API: a chain of five steps, in rounds."""
+def prepare_engines(comparison: Comparison) -> list[Engine]:
+    """Return the selected engines that do not have Conductor's API, with their packages installed."""
     selected = [engine for engine in ENGINES.values() if engine.name in comparison.peers]
-    if not selected:
-        return
+    if all(engine.is_own for engine in selected):
+        return selected
     announce("Preparing the environment of the other engines")
     try:
-        python = prepare_environment()
+        prepare_environment()
     except NotAvailable as missing:
-        comparison.missing |= {engine.name: str(missing) for engine in selected}
-        return
-    for number in range(1, comparison.rounds + 1):
-        for engine in selected:
-            if engine.name not in comparison.missing and not comparison.is_over:
-                measure_engine_once(comparison, engine, python, folder / f"{engine.name}-{number}")
-        comparison.save()
+        comparison.missing |= {engine.name: str(missing) for engine in selected if not engine.is_own}
+    return selected
 
 
-def measure_engine_once(comparison: Comparison, engine: Engine, python: Path, folder: Path) -> None:
+def measure_engines(comparison: Comparison, engines: list[Engine], number: int, folder: Path) -> None:
+    """Measure the engines that do not have Conductor's API in one round: a chain of five steps."""
+    for engine in engines if number % 2 else engines[::-1]:
+        if engine.name not in comparison.missing and not comparison.is_over:
+            measure_engine_once(comparison, engine, folder / f"{engine.name}-{number}")
+    comparison.save()
+
+
+def measure_engine_once(comparison: Comparison, engine: Engine, folder: Path) -> None:
     try:
-        results = measure_engine(engine, python, folder, comparison.options.seconds)
+        results = measure_engine(engine, folder, comparison.options.seconds)
     except (NotAvailable, OSError, subprocess.SubprocessError) as missing:
         comparison.missing[engine.name] = str(missing)
         announce(f"{engine.name} is not measured: {missing}")
@@ -250,15 +253,15 @@ def main() -> None:
     comparison, is_interrupted = read_options(), False
     interrupt_once()
     try:
-        with temporary_folder() as folder:
-            with ExitStack() as stack:
-                servers = start_servers(stack, comparison, folder)
-                comparison.facts["servers"] = list(dict.fromkeys(server.name for server in servers))
-                for server in servers if comparison.warm_up else ():
-                    warm_up(server, comparison)
-                for number in range(1, comparison.rounds + 1):
-                    measure_round(comparison, servers, number)
-            measure_engines(comparison, folder)
+        with temporary_folder() as folder, ExitStack() as stack:
+            servers = start_servers(stack, comparison, folder)
+            comparison.facts["servers"] = list(dict.fromkeys(server.name for server in servers))
+            engines = prepare_engines(comparison)
+            for server in servers if comparison.warm_up else ():
+                warm_up(server, comparison)
+            for number in range(1, comparison.rounds + 1):
+                measure_round(comparison, servers, number)
+                measure_engines(comparison, engines, number, folder)
     except NotAvailable as missing:
         sys.exit(str(missing))
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Engines that do not have Conductor's API: their packages, processes and measurement."""
+"""Engines without Conductor's API, and this one in a Django project: their packages, processes and measurement."""
 
 import json
 import os
@@ -25,7 +25,9 @@ PROGRAMS = Path(__file__).parent / "engines"
 ENVIRONMENT = ROOT / ".venv" / "peers"
 LOCK = ROOT / "requirements" / "peers.lock"
 WARM_UP_SECONDS, LONGEST_SECONDS = 3.0, 300.0
-CELERY_PROCESSES = 2
+CELERY_PROCESSES = DJANGO_PROCESSES = 2
+TASKS_DB_PROCESSES = 8
+"""A process of django-tasks-db executes one task at a time."""
 
 
 @dataclass
@@ -46,6 +48,8 @@ class Engine:
     program: str
     start: "Callable[[Path, Path], Any]"
     """Starts the backend, given the Python of the environment and a folder. A context manager."""
+    is_own: bool = False
+    """Its program needs the packages of this project."""
 
 
 @contextmanager
@@ -53,6 +57,30 @@ def start_postgresql(python: Path, folder: Path) -> Iterator[Backend]:
     with start_database(folder) as database:
         url = f"postgresql://postgres@127.0.0.1:{database.port}/postgres?sslmode=disable"
         yield Backend(url, [], [database.pid])
+
+
+def start_django(program: str, processes: int) -> "Callable[[Path, Path], Any]":
+    """Return what starts a database and the worker processes of a program for a Django project."""
+
+    @contextmanager
+    def start(python: Path, folder: Path) -> Iterator[Backend]:
+        with start_postgresql(python, folder) as backend:
+            environment = os.environ | {"BENCH_DATABASE_URL": backend.address, "PYTHONPATH": str(ROOT)}
+            command, log = [str(python), str(PROGRAMS / program)], folder / "workers.log"
+            done = subprocess.run([*command, "prepare"], env=environment, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise NotAvailable(f"Its database was not created: {done.stderr[-800:]}")
+            os.environ["BENCH_DATABASE_URL"] = backend.address
+            workers = [Member("Django", [*command, "worker"], environment, log) for _ in range(processes)]
+            for worker in workers:
+                worker.start()
+            try:
+                yield Backend(backend.address, [worker.pid for worker in workers], backend.database)
+            finally:
+                for worker in workers:
+                    worker.terminate()
+
+    return start
 
 
 @contextmanager
@@ -109,6 +137,8 @@ def _accepts(port: int) -> bool:
 ENGINES = {
     engine.name: engine
     for engine in (
+        Engine("django", "in_process_chain.py", start_django("in_process_chain.py", DJANGO_PROCESSES), is_own=True),
+        Engine("django-tasks-db", "tasks_db_chain.py", start_django("tasks_db_chain.py", TASKS_DB_PROCESSES)),
         Engine("dbos", "dbos_chain.py", start_postgresql),
         Engine("celery", "celery_chain.py", start_celery),
         Engine("temporal", "temporal_chain.py", start_temporal),
@@ -139,17 +169,24 @@ def prepare_environment() -> Path:
     return python
 
 
-def measure_engine(engine: Engine, python: Path, folder: Path, seconds: float) -> list[dict[str, Any]]:
+def measure_engine(engine: Engine, folder: Path, seconds: float) -> list[dict[str, Any]]:
     """Start an engine, run its program and return its results.
 
     Raises:
         NotAvailable: the engine or its program does not run.
     """
     folder.mkdir()
+    python = Path(sys.executable) if engine.is_own else prepare_environment()
     with engine.start(python, folder) as backend, (folder / "errors.log").open("w+") as errors:
         command = [str(python), str(PROGRAMS / engine.program), backend.address, str(WARM_UP_SECONDS), str(seconds)]
         program = subprocess.Popen(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+            command,
+            cwd=folder,
+            env=os.environ | ({"PYTHONPATH": str(ROOT)} if engine.is_own else {}),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
         )
         watchdog = threading.Timer(LONGEST_SECONDS, program.kill)
         watchdog.start()

@@ -6,15 +6,17 @@ from time import monotonic
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
 
 import conductor_app
 from conductor_app import TaskContext, TaskFailed, TaskPostponed, worker_task
 from conductor_app.definitions.models import TaskDefinition
 from conductor_app.in_process import tasks as declared
+from conductor_app.in_process import worker as worker_module
 from conductor_app.in_process.worker import LeaseKeeper, WorkerProcess
 from conductor_app.management.commands.conductor_worker import save_missing_definitions
-from conductor_app.runs.models import Attempt, TaskLog
+from conductor_app.runs.models import Attempt, Run, TaskLog
 from conductor_app.system_tasks.cancellation import CANCELLATIONS, Cancellation
 from conductor_app.tasks.commands.claims import claim_now
 from tests.stored_scenarios import define_workflow, step
@@ -304,6 +306,57 @@ def test_a_stopped_process_returns_its_task_to_the_queue():
     may_end.set()
     for thread in worker._threads:
         thread.join(60)
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_the_report_of_a_task_claims_the_next_one(atomic):
+    seen = []
+    worker_task("charge", atomic=atomic)(lambda amount: seen.append(amount))
+    worker = process()
+    for amount in range(4):
+        conductor_app.start_workflow("order", {"amount": amount})
+
+    with CaptureQueriesContext(connection) as found:
+        assert worker.run_until_idle() == 4
+
+    assert sorted(seen) == [0, 1, 2, 3] and Run.objects.filter(status="COMPLETED").count() == 4
+    # Before the first task, and after the last one.
+    assert sum("WITH RECURSIVE p(queue" in query["sql"] for query in found.captured_queries) == 2
+
+
+def test_an_atomic_function_that_is_rolled_back_claims_with_the_report_of_its_failure():
+    worker_task("charge", atomic=True, retries=0)(lambda amount: 1 // amount)
+    worker = process()
+    for amount in (0, 1, 0, 1):
+        conductor_app.start_workflow("order", {"amount": amount})
+
+    assert worker.run_until_idle() == 4
+    assert sorted(Run.objects.values_list("status", flat=True)) == ["COMPLETED", "COMPLETED", "FAILED", "FAILED"]
+    assert {attempt.poll_count for attempt in Attempt.objects.all()} == {1}
+
+
+def test_a_thread_serves_its_queues_in_turn(monkeypatch):
+    monkeypatch.setattr(worker_module, "MOST_IN_A_ROW", 2)
+    seen = []
+    worker_task("charge")(lambda: seen.append("charge"))
+    worker_task("ship")(lambda: seen.append("ship"))
+    worker = process()
+    define_workflow("shipment", step("ship"))
+    for name in ["order"] * 4 + ["shipment"] * 4:
+        conductor_app.start_workflow(name)
+    worker.run_until_idle()
+
+    assert seen == ["charge", "charge", "ship", "ship"] * 2
+
+
+def test_a_process_that_stops_claims_nothing_with_its_last_report():
+    worker_task("charge")(lambda: worker.stopping.set())
+    worker = process()
+    ids = [conductor_app.start_workflow("order") for _ in "ab"]
+    worker._execute_in_a_row(claim_now("charge", worker.name, 1)[0])
+
+    assert sorted(conductor_app.get_run(id).status for id in ids) == ["COMPLETED", "RUNNING"]
+    assert not Attempt.objects.filter(status="LEASED").exists()
 
 
 def test_a_process_without_tasks_wakes_up_for_a_new_one():

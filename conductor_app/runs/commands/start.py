@@ -56,6 +56,7 @@ FARTHEST_MS = 366 * 86_400_000
 class StartRequest:
     """Parameters of a client that starts a run. `document`: an inline definition instead of a name.
 
+    `definition`: a definition that is resolved and stored, instead of both.
     `request_id`: id of the request; a repeated request returns the run of the first one. `input_path`: path of an input
     that was uploaded before. `starts_at`: time of the first step in milliseconds; the run is created now.
     `traceparent`: the trace of the caller, valid or None. `fairness`: the fairness key and its weight in place of the
@@ -82,6 +83,7 @@ class StartRequest:
     breakpoints: tuple[BreakpointRequest, ...] = ()
     traceparent: str | None = None
     fairness: Share = NO_SHARE
+    definition: Definition | None = None
 
 
 def start_run(request: StartRequest, by: str, within_transaction: Callable[[str], None] | None = None) -> str:
@@ -107,7 +109,9 @@ def start_run(request: StartRequest, by: str, within_transaction: Callable[[str]
         quota_checks.require_start()
         if (run_id := _start_in_group(request, by, *known, now, seed)) is not None:
             return run_id
-    definition = resolved_definitions.resolve_requested(request.name, request.version, request.document, now)
+    definition = request.definition or resolved_definitions.resolve_requested(
+        request.name, request.version, request.document, now
+    )
     if (earlier := _earlier(request, definition.name)) is not None:
         return earlier
     if known is None:

@@ -4,9 +4,12 @@ The claim is the last statement of the transaction that stores the report. It cl
 nothing if the next task has a limit, a fairness key or a published start: a transaction of its own claims those.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
+
+from django.db import transaction
 
 from ...core.snapshot import Run
 from ...core.step_types.base import task_type_of
@@ -14,6 +17,7 @@ from ...db.fields import strip_nul
 from ...notifications import WAITERS, WaitingClient, WaitSteps
 from ...runs.models import Attempt
 from ...telemetry.metrics import CLAIM_SECONDS
+from ...utils import clock
 from .. import store
 from ..shares import is_shared
 from ..store import ClaimedAttempt
@@ -57,7 +61,8 @@ class ClaimQuery:
 class NextClaim:
     """The claim of one task after the report of an attempt, from the queue of that attempt.
 
-    `may_claim`: returns True if the worker may claim tasks of this queue and domain.
+    `may_claim`: returns True if the worker may claim tasks of this queue and domain. `taken`: what was claimed, after
+    the commit.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class NextClaim:
         self._source: tuple[str, str] | None = None
         self._ids: list[str] = []
         self._query: ClaimQuery | None = None
+        self.taken: list[ClaimedAttempt] = []
 
     def final_query(self, run: Run, now: int) -> ClaimQuery | None:
         """Return the claim for the transaction of the report, or None if the worker must get no task.
@@ -77,7 +83,10 @@ class NextClaim:
         self._query = None
         if (task := run.task_of_attempt(self._attempt_id)) is None:
             return None
-        queue, domain = self._source = task.attempt.queue, task.attempt.domain
+        return self._begin_query(task.attempt.queue, task.attempt.domain, now)
+
+    def _begin_query(self, queue: str, domain: str, now: int) -> ClaimQuery | None:
+        self._source = queue, domain
         # An attempt that is given to a client that has disconnected is blocked until its lease expires.
         # A queue with fairness keys needs a transaction of its own.
         is_free = bool(queue) and not is_shared(queue)
@@ -85,16 +94,39 @@ class NextClaim:
             self._query = ClaimQuery(queue, self._worker, now, self._ids)
         return self._query
 
+    @contextmanager
+    def within(self, attempt: ClaimedAttempt) -> Iterator[None]:
+        """Claim a task of the attempt's queue at the end of the block, in a transaction that the block is all of.
+
+        After the commit, `taken` has it.
+        """
+        retry_releases()
+        rows: list[tuple[Any, ...]] = []
+        with transaction.atomic(durable=True):
+            yield
+            if (query := self._begin_query(attempt.queue, attempt.domain, clock.now())) is not None:
+                rows = query.fetch()
+        if query is not None:
+            query.receive(rows)
+            with releasing_undelivered(self._ids, self._worker):
+                self.taken = self._take_claimed()
+
+    def report(self, report: Callable[[], bool]) -> bool:
+        """Report, in a transaction that executes `final_query`, and return what `report` returns."""
+        retry_releases()
+        with releasing_undelivered(self._ids, self._worker):
+            is_over = report()
+            self.taken = self._take_claimed()
+        return is_over
+
     def begin_after(self, report: Callable[[], bool]) -> WaitSteps[list[ClaimedAttempt]]:
         """Return the steps that report, and that wait for a task if the transaction of the report has claimed none.
 
         `report`: returns True if the task has ended. Its transaction executes `final_query`.
         """
-        retry_releases()
-        with releasing_undelivered(self._ids, self._worker):
-            is_over = report()
-            if taken := self._take_claimed():
-                return taken
+        is_over = self.report(report)
+        if self.taken:
+            return self.taken
         queue, domain = self._source or self._load_source()
         if not (is_over and queue and self._may_claim(queue, domain)):
             return []
