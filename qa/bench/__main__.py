@@ -7,8 +7,8 @@ work, IDLE_POLLS (200) wait. JSON=FILE receives the results.
 
 DB=sqlite measures the embedded profile; URL=http://host:port/api, with TOKEN, another server with Conductor's API;
 WEB_WORKERS=2,4,8 numbers of web processes; BASE=COMMIT, or the folder of a checkout, the state before a change as well;
-PEERS=1 other engines as well, or some of conductor-oss, django (this engine in a Django project), django-tasks-db, dbos,
-celery, temporal.
+PEERS=1 other engines as well, or some of conductor-oss, django (this one in a project), django-tasks-db, dbos, celery,
+temporal.
 
 SCALE=10m compares the costs with many stored runs instead (`qa.bench.scale`).
 """
