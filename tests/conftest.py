@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from conductor_app.utils import clock as product_clock
 from conductor_app.utils import memory_tuning, process_state
 from conductor_app.utils import randomness as product_randomness
-from tests import database_baseline, reply_check
+from tests import database_baseline, reply_check, slow_tests
 from tests.fault_injection import FaultInjector
 from tests.pure_decisions import forbid_statements
 
@@ -72,17 +72,20 @@ ROWLESS = ("architecture", "core", "docs", "scripts")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip the import of folders that `--rows-only` excludes."""
+    """Skip the import of folders that `--rows-only` or `-m "not slow"` excludes."""
     is_rowless = collection_path.parent == config.rootpath / "tests" and collection_path.name in ROWLESS
-    return True if is_rowless and config.getoption("--rows-only") else None
+    is_excluded = is_rowless and config.getoption("--rows-only")
+    return True if is_excluded or slow_tests.is_left_out(config, collection_path) else None
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run tests that wait first. On a second database, skip tests that use no rows.
+    """Mark slow tests. Run tests that wait first. On a second database, skip tests that use no rows.
 
     There, tests that wait are the last ones, except those of a cluster, so that the tests on one database use the cores
     while those on the other one wait.
     """
+    slow_tests.mark_slow_tests(config.rootpath, items)
     is_second = config.getoption("--rows-only")
 
     def order(item: pytest.Item) -> tuple[bool, bool]:

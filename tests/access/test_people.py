@@ -323,6 +323,7 @@ class TestList:
         assert re.search(r"ada Administrator all \S+ \S+ ago password only|ada Administrator all .*password only", text)
         assert "fleet Worker shop_*" in text
 
+    @pytest.mark.slow
     def test_the_number_of_statements_does_not_depend_on_the_number_of_people(
         self, administrator, django_assert_max_num_queries
     ):

@@ -30,7 +30,7 @@ from qa.hostile.objects import Objects, read_objects
 from tests.access.two_teams import ALPHA, BRAVO, ROLES, TEAMS, Team, create_teams
 from tests.access.users import logged_in_client
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 LINK = re.compile(r'(?:href|src|action|data-[a-z-]+)="([/?][^"#]*)')
 PEOPLE_ROLES = tuple(ROLES)
 MAX_PER_PATTERN = 4

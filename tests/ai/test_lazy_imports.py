@@ -4,6 +4,10 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 LIBRARIES = ("openai", "anthropic", "mcp", "numpy", "httpx2", "httpcore2")
 SCRIPT = """
 import sys

@@ -18,7 +18,7 @@ from tests.runs.test_parallel import at_once
 from tests.scenario import Scenario
 from tests.stored_scenarios import explain_attempt
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 def limit(scope="DEFINITION", name="w", period="DAY", **limits):

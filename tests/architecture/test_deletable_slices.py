@@ -19,6 +19,8 @@ from tests.architecture.modules import APP, imports
 from tests.forked_interpreter import run_forked
 from tests.free_port import free_port
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SLICES = {"ai": "/api/integrations/provider", "taskcluster": "/api/queue/v1/ping"}
 """The slices that can be deleted, each with an address of its own."""

@@ -4,8 +4,12 @@ import ast
 import os
 from collections.abc import Iterator
 
+import pytest
+
 from tests.architecture.modules import APP, modules
 from tests.forked_interpreter import run_forked
+
+pytestmark = pytest.mark.slow
 
 MUTABLE = {"dict", "list", "set", "deque", "defaultdict", "OrderedDict", "Counter", "WeakSet", "count"}
 CHANGING = {

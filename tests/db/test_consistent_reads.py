@@ -27,7 +27,7 @@ from tests.taskcluster.conftest import LINUX
 from tests.taskcluster.test_groups_parallel import RETRIES as RETRIED
 from tests.taskcluster.test_groups_parallel import new_task
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 SECONDS = 0.4
 WRITERS, READERS = 2, 3

@@ -388,6 +388,7 @@ def test_claims_that_wait_share_a_commit_and_each_gets_a_task_of_its_own(clock, 
     assert commits() - before == 1
 
 
+@pytest.mark.slow
 def test_two_thousand_starts_of_twenty_clients_exist_once_with_fewer_commits(clock, commits):
     Scenario(clock, step("a"), name="order")
     before = commits()

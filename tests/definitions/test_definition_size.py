@@ -55,6 +55,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_expressions_are_checked_in_linear_time_and_errors_are_short(db, text):
     begun = process_time()

@@ -208,6 +208,7 @@ def test_test_cases_are_run_before_a_change_is_saved(operator, order):
     assert "unchanged by air" in same
 
 
+@pytest.mark.slow
 def test_an_endless_loop_is_stopped(operator, clock, monkeypatch):
     monkeypatch.setattr("conductor_app.definitions.simulation.commands.MAX_SECONDS", 0.5)
     endless = step("l", "DO_WHILE", loopCondition="true", loopOver=[step("n", "NOOP")])

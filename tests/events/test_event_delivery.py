@@ -15,7 +15,7 @@ from tests.taskcluster.test_groups_parallel import LINUX, new_task
 
 from . import brokers
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 NAMES = ("task-defined", "task-pending", "task-running", "task-completed", "task-group-resolved")
 

@@ -15,6 +15,8 @@ from tests.importers.recorded_source import API, RecordedSource
 from tests.importers.source_objects import HANDLERS, SCHEDULES, TASKS, WORKFLOWS, step, workflow
 from tests.recording_web_server import running_web_server
 
+pytestmark = pytest.mark.slow
+
 MODELS = (WorkflowDefinition, TaskDefinition, EventHandler, Schedule, SchemaDefinition, FormTemplate, Tag, Variable)
 LISTS = (
     "/metadata/workflow",

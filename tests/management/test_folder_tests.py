@@ -8,6 +8,8 @@ import pytest
 
 from tests.forked_interpreter import run_forked
 
+pytestmark = pytest.mark.slow
+
 FOLDER = {
     "charge.yaml": "name: charge\nretryCount: 1\nretryDelaySeconds: 60\n",
     "order.yaml": """\

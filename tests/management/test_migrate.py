@@ -17,6 +17,7 @@ COLUMNS = "SELECT count(*) FROM information_schema.columns WHERE table_name = 'c
 
 # The fixture `db` selects these tests for the suite on PostgreSQL.
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(
         "postgresql" not in settings.DATABASES["default"]["ENGINE"], reason="SQLite has no locks of tables."
     ),

@@ -23,9 +23,13 @@ from .server import Server, wait_until
 
 WAIT = {"name": "w", "taskReferenceName": "w", "type": "WAIT", "inputParameters": {"duration": "1 s"}}
 
-pytestmark = pytest.mark.skipif(
-    "postgresql" in settings.DATABASES["default"]["ENGINE"], reason="serve brings its own SQLite; one run says it all"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        "postgresql" in settings.DATABASES["default"]["ENGINE"],
+        reason="serve brings its own SQLite; one run says it all",
+    ),
+]
 
 
 @pytest.fixture(scope="module")

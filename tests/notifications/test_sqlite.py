@@ -1,6 +1,10 @@
 """Notifications between processes on one machine that share a SQLite file."""
 
+import pytest
+
 from .conftest import sqlite_peers_in
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_process_receives_announcements_of_another(sqlite_peers):

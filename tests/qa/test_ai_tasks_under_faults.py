@@ -21,7 +21,7 @@ from tests.ai.model_server import CHAT, headers, said
 from tests.qa.test_faults import IS_ON_POSTGRESQL
 from tests.recording_web_server import running_web_server
 
-pytestmark = pytest.mark.skipif(IS_ON_POSTGRESQL, reason="The embedded profile has SQLite.")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IS_ON_POSTGRESQL, reason="The embedded profile has SQLite.")]
 SECONDS = 60.0
 
 

@@ -11,6 +11,8 @@ from qa.faults.experiment import Outcome, Plan, run_experiment
 from qa.faults.faults import Fault, Injection, catalog
 from qa.faults.servers_under_test import ClusterServer, EmbeddedServer, ServerUnderTest
 
+pytestmark = pytest.mark.slow
+
 IS_ON_POSTGRESQL = "cluster" in os.environ.get("DJANGO_SETTINGS_MODULE", "")
 SECONDS = 14.0
 

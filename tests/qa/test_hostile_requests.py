@@ -17,6 +17,7 @@ from tests.clients.live_server import running_server
 SEEDS, REQUESTS, CONNECTIONS = {"sqlite": 2026, "postgresql": 2027}, 1_500, 4
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_hostile_requests_cause_no_internal_error(settings):
     settings.CONDUCTOR_API_ACCESS = "token"

@@ -9,6 +9,8 @@ import pytest
 
 from tests.packaging.distributions import ROOT
 
+pytestmark = pytest.mark.slow
+
 VERSION = "7.8.9"
 IDENTITY = {
     f"GIT_{role}_{part}": value

@@ -16,7 +16,7 @@ from tests.hypothesis_profile import seeds
 from tests.runs.report_contexts import row_violations
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 WORKER = "pay"
 CONTAINERS = ["fork", "fork", "loop", "loop", "dynamic", "each", "try"]

@@ -15,7 +15,7 @@ from conductor_app.tasks.commands.claims import claim_tasks
 from tests.builders import dynamic_fork, fork, policy, step
 from tests.scenario import ACTOR, Scenario
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 POLLERS = 50
 

@@ -376,6 +376,7 @@ def test_two_thousand_tasks_alike_are_one_row_and_a_window_of_them_opens(
     assert len(gzip.compress(response.content)) < 100_000
 
 
+@pytest.mark.slow
 def test_every_tab_of_a_run_with_ten_thousand_tasks_stays_small(operator, clock, django_assert_max_num_queries):
     run = _with_tasks(10_000)
 

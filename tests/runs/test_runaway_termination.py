@@ -36,6 +36,7 @@ def deliver_newest_first(rounds: int) -> None:
             delivery.deliver(id)
 
 
+@pytest.mark.slow
 def test_the_termination_of_a_root_overtakes_a_tree_that_still_grows(clock):
     register_definitions(definition(sub_workflow("again", "order"), name="order"))
     root = start_run(StartRequest("order"), ACTOR)

@@ -16,7 +16,7 @@ from conductor_app.tasks.pages.queues import ACTIONS as QUEUE_ACTIONS
 from tests.access.two_teams import ALPHA, BRAVO, Team, create_teams
 from tests.access.users import logged_in_client
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 LISTS = {
     "admin:conductor_run_changelist": {},
     "admin:queues": {},

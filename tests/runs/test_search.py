@@ -350,6 +350,7 @@ def test_a_prefix_inside_a_document_can_look_like_a_number(api):
     assert reply.status_code == 200
 
 
+@pytest.mark.slow
 @property_settings(60)
 @given(query=QUERY, free_text=VALUE, sort=st.sampled_from(["", "endTime:DESC", "priority|status:DESC", "workflowId:X"]))
 def test_no_query_whatsoever_is_a_fault_of_ours(api, query, free_text, sort):

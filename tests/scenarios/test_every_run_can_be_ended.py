@@ -20,7 +20,7 @@ from conductor_app.runs.models import Attempt, Message, Run
 from tests.builders import definition, step, wait
 from tests.scenario import ACTOR, RunView, Scenario, register_definitions, run_commit_hooks
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 ERRORS = {
     "bug": KeyError("x"),
     "endless recursion": RecursionError("maximum recursion depth exceeded"),

@@ -101,6 +101,7 @@ def test_a_message_that_cannot_be_delivered_is_kept_after_its_last_try(parent, f
     assert parent.status == "RUNNING"
 
 
+@pytest.mark.slow
 def test_a_message_survives_an_outage_of_eight_hours(parent, storage, clock):
     began = clock.now()
     while clock.now() - began < 8 * HOURS:

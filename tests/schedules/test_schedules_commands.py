@@ -193,6 +193,7 @@ def test_the_next_due_time_is_that_of_the_earliest_schedule(clock):
     assert due_rows.next_due_moment() is None
 
 
+@pytest.mark.slow
 def test_ten_thousand_due_schedules_are_handled_in_bounded_passes(clock):
     register_order_workflow()
     template = create_schedule()

@@ -12,6 +12,8 @@ from tests.step_documents import step
 
 from ..events import brokers
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def running():

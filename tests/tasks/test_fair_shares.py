@@ -334,6 +334,7 @@ def copy_pending_attempt(attempt: Attempt, count: int) -> None:
             )
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_tasks_of_one_tenant_do_not_delay_the_first_task_of_another(shop):
     [order] = shop.orders("a")
     copy_pending_attempt(order.task("pack"), HUNDRED_THOUSAND)

@@ -11,6 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from conductor_app.telemetry import folder
 from tests.management.server import ROOT
 
+pytestmark = pytest.mark.slow
+
 COUNTS = """
 import os, django
 os.environ["DJANGO_SETTINGS_MODULE"] = "conductor_app.settings.testing"

@@ -25,6 +25,7 @@ from tests.scenario import ACTOR, RunView, register_definitions
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.slow
 def test_a_backup_during_writes_contains_complete_runs_and_sweeps_continue(tmp_path):
     register_definitions(definition(step("a", policy=policy(lease_seconds=1)), step("b")))
     ways = WAYS[connection.vendor]

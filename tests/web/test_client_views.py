@@ -7,6 +7,8 @@ import pytest
 from django.test import RequestFactory
 from django.urls import resolve
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def without_collection():

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from tests.hypothesis_profile import property_settings
 from tests.step_documents import simple
 
+pytestmark = pytest.mark.slow
+
 ADDRESSES = [
     ("POST", "/tasks"),
     ("POST", "/tasks/update-v2"),

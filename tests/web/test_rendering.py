@@ -1,5 +1,7 @@
 """The cost of a reply: statements and time do not grow with the size of the reply."""
 
+import pytest
+
 from conductor_app.runs.documents.workflows import run_document
 from conductor_app.runs.models import Attempt, Run, Task
 from tests.runs.test_statements import Counted
@@ -40,6 +42,7 @@ def test_a_workflow_is_read_in_few_statements_whatever_the_number_of_its_tasks(a
     assert statements(lambda: api.workflow(workflow_id)) == few < 4
 
 
+@pytest.mark.slow
 def test_ten_thousand_tasks_are_shown(api):
     api.define(simple("pay", inputParameters={"total": "${workflow.input.total}"}))
     workflow_id = api.start(input={"total": 7})
