@@ -25,7 +25,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/docs/bin/python -m mkdocs
 # Images may set this variable. Then each test process would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo demo-agent test test-firefox test-java test-go test-import test-image deploy-tools faults bench screenshots docs docs-serve reference metrics lint lock licenses sbom audit release hostile clean
+.PHONY: run demo demo-agent test test-all test-firefox test-java test-go test-import test-image deploy-tools faults bench screenshots docs docs-serve reference metrics lint lock licenses sbom audit release hostile clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
@@ -37,29 +37,40 @@ demo: .venv/for-demo
 demo-agent: .venv/for-test
 	@exec $(BIN) -m examples.demo.agent $(if $(YES),--yes)
 
-# With huge pages for allocations of glibc, the tests take 4 % less time.
-test: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
-test: .venv/for-test .venv/for-docs
+# Runs the tests on SQLite, and at the same time those that use the database on PostgreSQL.
+define on_both_databases
 	@failed=0; postgresql_output="$$(mktemp)"; trap 'rm -f "$$postgresql_output"' EXIT; \
-	$(PYTEST) --ds=conductor_app.settings.testing_cluster --rows-only >"$$postgresql_output" 2>&1 & \
-	echo "== SQLite (PostgreSQL runs in parallel)"; $(PYTEST) || failed=1; \
+	$(PYTEST) --ds=conductor_app.settings.testing_cluster --rows-only $(2) >"$$postgresql_output" 2>&1 & \
+	echo "== SQLite (PostgreSQL runs in parallel)"; $(PYTEST) $(1) || failed=1; \
 	wait $$! || failed=1; echo "== PostgreSQL, tests that use the database"; cat "$$postgresql_output"; \
 	exit $$failed
+endef
+
+# With huge pages for allocations of glibc, the tests take 4 % less time.
+test test-all: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
+
+# The fast tests, in less than five minutes on 2 cores: no browsers, SDKs, processes and upgrades, and pages on SQLite only.
+test: .venv/for-test
+	$(call on_both_databases,-m "not slow",-m "not slow and not pages")
+
+# All tests, among them those of `make test`.
+test-all: .venv/for-test .venv/for-docs
+	$(call on_both_databases)
 
 # Requires Firefox: Debian's package firefox-esr, or the path of one in FIREFOX.
 test-firefox: .venv/for-test
 	@BROWSER=firefox $(BIN) -m pytest -n 2 --dist loadfile tests/browser
 
-# Requires Maven and JDK 17 or later. `make test` includes it if they are installed.
+# Requires Maven and JDK 17 or later. `make test-all` includes it if they are installed.
 test-java: .venv/for-test
 	@exec $(BIN) -m pytest tests/clients/test_java_sdk.py
 
-# Requires Go 1.17 or later. `make test` includes it if it is installed.
+# Requires Go 1.17 or later. `make test-all` includes it if it is installed.
 test-go: .venv/for-test
 	@exec $(BIN) -m pytest tests/clients/test_go_sdk.py
 
 # Imports from a real conductor-oss server. Requires JDK 21 or later and the server's jar, which `make bench PEERS=1`
-# downloads. `make test` imports from its recorded replies, which `python -m tests.importers.record` writes.
+# downloads. `make test-all` imports from its recorded replies, which `python -m tests.importers.record` writes.
 test-import: .venv/for-test
 	@CONDUCTOR_OSS=1 $(BIN) -m pytest -rs tests/importers/test_real_conductor.py
 

@@ -85,7 +85,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     There, tests that wait are the last ones, except those of a cluster, so that the tests on one database use the cores
     while those on the other one wait.
     """
-    slow_tests.mark_slow_tests(config.rootpath, items)
+    slow_tests.mark_tests(config.rootpath, items)
     is_second = config.getoption("--rows-only")
 
     def order(item: pytest.Item) -> tuple[bool, bool]:

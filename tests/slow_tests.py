@@ -1,8 +1,9 @@
-"""The rule for the marker `slow`: which tests `make test` leaves out, and `make test-all` runs.
+"""The rules for the markers `slow` and `pages`: `make test` leaves out tests that `make test-all` runs.
 
 A test is slow because of what it uses, so that a new one needs no mark: a folder of FOLDERS, a fixture of FIXTURES, or
 code of the test or of one of its fixtures that names something of NAMES. Files that repeat requests, examples or
-operations many times have `pytestmark = pytest.mark.slow`.
+operations many times have `pytestmark = pytest.mark.slow`. Tests of pages are those that use a fixture of PAGES;
+`make test` runs them on SQLite only.
 """
 
 from collections.abc import Iterator
@@ -11,8 +12,8 @@ from types import CodeType
 
 import pytest
 
-EXPRESSION = "not slow"
-"""The expression of `pytest -m` for the fast tests."""
+FAST = "not slow"
+"""How the expression of `pytest -m` for the fast tests begins."""
 FOLDERS = {
     "browser": "a browser",
     "clients": "an SDK and a server",
@@ -25,21 +26,26 @@ FOLDERS = {
 }
 FIXTURES = {"faults", "live_server", "new_data_folder"}
 """`faults` repeats an operation with an error at each call. The others are for servers."""
+PAGES = {"admin_client", "operator", "viewer"}
+"""Clients of users of the pages."""
 NAMES = {"ThreadedWebServer", "Popen", "run_forked", "running_server", "subprocess"}
 """What starts a process or a server."""
 
 
-def mark_slow_tests(root: Path, items: list[pytest.Item]) -> None:
-    """Mark the tests that are slow by what they use."""
+def mark_tests(root: Path, items: list[pytest.Item]) -> None:
+    """Mark the tests that are slow, and those of pages, by what they use."""
     for item in items:
-        if folder_of(root, item.path) in FOLDERS or FIXTURES & set(item.fixturenames) or NAMES & names_used(item):
+        fixtures = set(item.fixturenames)
+        if folder_of(root, item.path) in FOLDERS or FIXTURES & fixtures or NAMES & names_used(item):
             item.add_marker(pytest.mark.slow)
+        if PAGES & fixtures:
+            item.add_marker(pytest.mark.pages)
 
 
 def is_left_out(config: pytest.Config, path: Path) -> bool:
     """Return whether the path is a folder of slow tests, which need not be imported when only the fast ones run."""
     is_folder = path.parent == config.rootpath / "tests" and path.name in FOLDERS
-    return is_folder and config.getoption("markexpr") == EXPRESSION
+    return is_folder and config.getoption("markexpr").startswith(FAST)
 
 
 def folder_of(root: Path, path: Path) -> str:
