@@ -109,7 +109,7 @@ def uses_database(item: pytest.Item) -> bool:
     """Return whether the test uses the database, by a mark or a fixture, in a way that the database can affect."""
     if item.path.parent.name in WITH_CLUSTER:
         return True
-    if item.get_closest_marker("looks") or item.get_closest_marker("wire"):
+    if item.get_closest_marker("one_database"):
         return False
     asks = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
     return bool(asks) or item.get_closest_marker("django_db") is not None

@@ -33,7 +33,7 @@ from qa.hostile.endpoints import PAGES, PARAMETER, all_endpoints
 from tests.access.two_teams import ALPHA, BRAVO, create_teams
 from tests.access.users import logged_in_client
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+pytestmark = [pytest.mark.slow, pytest.mark.one_database, pytest.mark.django_db]
 NAMED_BRAVO = Q(name__startswith=BRAVO)
 ROWS = {
     "/admin/conductor/workflowdefinition/": lambda: WorkflowDefinition.objects.filter(NAMED_BRAVO),

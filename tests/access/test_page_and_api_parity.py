@@ -20,7 +20,7 @@ from tests.access.users import api_client_of, create_application
 from tests.scenario import run_commit_hooks
 from tests.step_documents import simple
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+pytestmark = [pytest.mark.slow, pytest.mark.one_database, pytest.mark.django_db]
 ADMIN = "/admin/conductor"
 WORKFLOW = {
     "name": "new",

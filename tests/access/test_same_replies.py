@@ -25,7 +25,7 @@ from tests.access.two_teams import ALPHA, BRAVO, create_teams
 from tests.access.users import logged_in_client
 from tests.database_baseline import restore_baseline
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+pytestmark = [pytest.mark.slow, pytest.mark.one_database, pytest.mark.django_db]
 NO_ID, NO_NUMBER, NO_NAME = "00000000-0000-4000-8000-000000000000", "987654321", f"{BRAVO}_nothing"
 RANDOM_IDS = frozenset(("workflow", "workflow_id", "run_id", "task_id", "attempt_id", "webhook_id", "key_id"))
 NAMES = {

@@ -242,6 +242,7 @@ def without_repeated(path: str, text: str) -> str:
     return text
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("role", [*PEOPLE_ROLES, "worker"])
 def test_nothing_of_another_team_is_shown(callers, addresses, role):
     caller = callers[role]
@@ -249,6 +250,7 @@ def test_nothing_of_another_team_is_shown(callers, addresses, role):
     assert not [path for path in addresses if BRAVO in caller.open(path).teams]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("role", [*PEOPLE_ROLES, "worker"])
 def test_everything_of_ones_own_team_is_shown(callers, addresses, role):
     caller = callers[role]
@@ -290,6 +292,7 @@ def test_a_search_for_the_name_of_ones_own_team_finds_something(callers, role):
         assert f"{ALPHA}_" in fetch(caller, path.format(ALPHA))[1], path
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("role", ["viewer", "operator", "worker"])
 def test_addresses_of_django_and_of_history_name_nothing_of_another_team(callers, role):
     paths = []

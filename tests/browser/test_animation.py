@@ -15,7 +15,7 @@ LOADED = """async (address) => {
 }"""
 
 
-@pytest.mark.looks
+@pytest.mark.one_database
 @pytest.mark.parametrize("film", FILMS, ids=lambda path: path.stem)
 def test_a_browser_plays_the_film_of_the_readme(browser, film):
     page = browser.new_page()

@@ -18,7 +18,7 @@ from tests.recording_web_server import json_answer, running_web_server
 from . import go_sdk, sdk_table
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.one_database,
     pytest.mark.skipif(
         "postgresql" in settings.DATABASES["default"]["ENGINE"],
         reason="serve brings its own SQLite; one run says it all",

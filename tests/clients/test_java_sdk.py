@@ -12,7 +12,7 @@ from conductor_app.access.tokens import create_key
 from . import java_sdk, sdk_table
 from .model_server import running_model_server
 
-pytestmark = pytest.mark.wire
+pytestmark = pytest.mark.one_database
 WORKS = "works"
 MISSING = {"result": "missing", "note": ""}
 NOT_CALLED = "not called"

@@ -4,7 +4,7 @@ import pytest
 
 from . import node
 
-pytestmark = pytest.mark.wire
+pytestmark = pytest.mark.one_database
 
 SCRIPTS = sorted(node.FOLDER.glob("*.test.mjs"))
 

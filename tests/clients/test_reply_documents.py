@@ -6,7 +6,7 @@ from conductor_app.core.step_types import STEP_TYPES
 
 from .reply_documents import RUN_STATUSES, TASK_STATUSES
 
-pytestmark = [pytest.mark.django_db, pytest.mark.wire]
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 
 
 def test_the_recorded_replies_have_every_step_type_and_every_state(reply_folder):

@@ -45,7 +45,7 @@ def javascript() -> set[str]:
     }
 
 
-@pytest.mark.wire
+@pytest.mark.one_database
 def test_every_method_of_the_javascript_sdk_has_a_result(javascript):
     assert set(sdk_table.read_results("javascript")["methods"]) == javascript
 

@@ -9,7 +9,7 @@ from conductor_app.access.tokens import create_key
 from tests.clients.raw_requests import SDKS, Wire
 from tests.clients.shop_workflow import Shop
 
-pytestmark = pytest.mark.wire
+pytestmark = pytest.mark.one_database
 
 EMPTY_BODIES = {"java": "", "go": None, "javascript": None, "python": "{}"}
 """The body that each SDK sends for an empty request."""

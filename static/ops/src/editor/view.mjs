@@ -13,6 +13,8 @@ const nonce = document.querySelector("script[type=module]")?.nonce || "";
 // Browsers keep the style of text that is typed over, in an attribute that the policy refuses.
 const replacingLines = EditorView.domEventHandlers({
   beforeinput(event, view) {
+    // The browser reports a change of the selection later, perhaps after the input that replaces it. The editor reads it now.
+    document.dispatchEvent(new Event("selectionchange"));
     const { from, to } = view.state.selection.main, isWithinLine = view.state.doc.lineAt(from).to >= to;
     if (event.inputType !== "insertText" || view.composing || (isWithinLine && event.data.length < 2)) return false;
     view.dispatch(view.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
