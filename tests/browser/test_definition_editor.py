@@ -6,17 +6,23 @@ import pytest
 from playwright.sync_api import expect
 
 from conductor_app.definitions.models import WorkflowDefinition
-from tests.browser.editor_text import replace_in_editor
+from tests.browser.editor_text import replace_in_editor, text_of_editor
 from tests.browser.page_checks import assert_usable_by_everybody
 from tests.stored_scenarios import define_task, define_workflow, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
-SELECT_AND_INSERT = """(content, text) => {
+SELECTS_ALL = """() => {
+    const { doc, selection: { main } } = document.querySelector("[data-code-editor]").codeView.state;
+    return main.from === 0 && main.to === doc.length;
+}"""
+"""Whether the editor has read that the browser's selection contains the whole text."""
+SELECT_AND_INSERT = """(content, data) => {
     content.focus();
     getSelection().selectAllChildren(content);
-    document.execCommand("insertText", false, text);
+    const input = { inputType: "insertText", data, bubbles: true, cancelable: true };
+    content.dispatchEvent(new InputEvent("beforeinput", input));
 }"""
-"""Replaces the text before the browser has reported the selection to the editor, as a program that writes texts does."""
+"""Inserts a text before the browser reports the selection that it replaces."""
 
 
 @pytest.fixture
@@ -62,10 +68,21 @@ def test_a_text_that_replaces_the_whole_document_keeps_to_the_policy_of_the_page
     document = {"name": "order", "version": 1, "tasks": [step("refund")]}
 
     for text in (json.dumps(document, indent=2), "{", json.dumps(document)):
-        page.locator(".cm-content").evaluate(SELECT_AND_INSERT, text)
+        page.locator(".cm-content").press("Control+a")
+        page.wait_for_function(SELECTS_ALL)
+        page.keyboard.insert_text(text)
         page.wait_for_function("text => document.querySelector('[name=document]').value === text", arg=text)
 
     expect(page.locator("[data-picture]").get_by_role("link", name="refund")).to_be_visible()
+
+
+@pytest.mark.one_database
+def test_a_text_that_follows_a_selection_at_once_replaces_it(page, order):
+    page.goto(f"{WORKFLOWS}{order.pk}/edit/?view=json")
+
+    page.locator(".cm-content").evaluate(SELECT_AND_INSERT, '{"name": "order"}')
+
+    assert text_of_editor(page) == '{"name": "order"}'
 
 
 @pytest.mark.one_database
