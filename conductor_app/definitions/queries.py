@@ -8,11 +8,11 @@ from django.db.models import Count, OuterRef, Subquery
 from django.utils.translation import gettext as _
 
 from ..access.models import AuditEntry
-from ..access.visibility import visible
+from ..access.visibility import usable, visible
 from ..core.definition import structure_of, walk
 from ..core.states import RUN
 from ..core.step_types.sub_workflows import StartWorkflow, SubWorkflow
-from ..core.validation.findings import BROKEN, NO_TIMEOUT, NO_WORKER, LintContext
+from ..core.validation.findings import BROKEN, NO_TIMEOUT, NO_WORKER, LintContext, closest_name, did_you_mean
 from ..core.validation.lint import lint_definition
 from ..runs.models import Run
 from ..tasks.models import Poller
@@ -31,6 +31,7 @@ MAX_RUNS = 5_000
 MAX_USERS = 500
 UNUSED_AFTER_MS = 30 * DAY
 MAX_WORKFLOWS = 500
+MAX_NAMES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +242,24 @@ def newest_definitions():
     """Return the newest version of every workflow definition."""
     versions = WorkflowDefinition.objects.filter(name=OuterRef("name")).order_by("-version")
     return WorkflowDefinition.objects.filter(pk=Subquery(versions.values("pk")[:1]))
+
+
+def usable_workflow_names() -> list[str]:
+    """Return the names of the workflows that the current actor may use, at most MAX_NAMES."""
+    names = usable(WorkflowDefinition.objects.order_by("name")).values_list("name", flat=True).distinct()
+    return list(names[:MAX_NAMES])
+
+
+def missing_workflow(name: str, version: int | None = None) -> str:
+    """Return a message if the current actor may use no such workflow, or not in this version, otherwise ""."""
+    rows = usable(WorkflowDefinition.objects.filter(name=name))
+    if not rows.exists():
+        message = _("Workflow `%(name)s` does not exist.") % {"name": name}
+        return message + did_you_mean(closest_name(name, usable_workflow_names()))
+    if version and not rows.filter(version=version).exists():
+        facts = {"version": version, "name": name}
+        return _("Version %(version)s of workflow `%(name)s` does not exist.") % facts
+    return ""
 
 
 def workflows_using_task(name: str) -> list[WorkflowDefinition]:

@@ -18,7 +18,7 @@ from ..core.validation.findings import ERROR, HINT, NO_RESULT, UNREADABLE, WARNI
 from ..core.validation.lint_fields import lint_document, reads_as_javascript, returns_nothing
 from ..db import keyset_pages
 from ..db.keyset_pages import SortColumn
-from ..definitions.models import WorkflowDefinition
+from ..definitions.queries import missing_workflow
 from ..runs.models import Attempt
 from ..settings import conf
 from .models import (
@@ -358,14 +358,9 @@ def _action_findings(read: Mapping[str, Any]) -> Iterator[LintFinding]:
 
 
 def _workflow_findings(name: str, version: Any, path: str) -> Iterator[LintFinding]:
-    rows = usable(WorkflowDefinition.objects.filter(name=name))
-    known = list(rows.order_by("-version").values_list("version", flat=True)[:200])
-    if not known:
-        yield LintFinding(
-            WARNING, "no workflow", f"{path}.name", _("Workflow `%(name)s` does not exist.") % {"name": name}
-        )
-    elif isinstance(version, int) and version not in known:
-        message = _("Version %(version)s of workflow `%(name)s` does not exist.") % {"version": version, "name": name}
+    if message := missing_workflow(name):
+        yield LintFinding(WARNING, "no workflow", f"{path}.name", message)
+    elif isinstance(version, int) and (message := missing_workflow(name, version)):
         yield LintFinding(WARNING, "no version", f"{path}.version", message)
 
 

@@ -211,10 +211,10 @@ def render_text_field(content: SafeString, name: str, label: str, **attributes: 
     """Return a labeled text input with the content as its help text. `attributes` are those of the input."""
     key = attributes.pop("id", name)
     return format_html(
-        '<div class="field"><label for="{}">{}</label><input type="text"{}>{}</div>',
+        '<div class="field"><label for="{}">{}</label><input{}>{}</div>',
         key,
         label,
-        flatatt({"name": name, "id": key, **attributes}),
+        flatatt({"type": "text", "name": name, "id": key, **attributes}),
         _help_text(content),
     )
 

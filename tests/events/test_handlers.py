@@ -88,7 +88,7 @@ def test_errors_are_marked_at_their_lines(operator):
 
     lines = {finding["line"]: finding["message"] for finding in said["findings"]}
     assert "EVENT_QUEUES_KAFKA_SERVERS" in lines[3]
-    assert lines[5] == "Workflow shop does not exist."
+    assert lines[5] == "Workflow shop does not exist. Did you mean ship?"
     assert "name" in said["known"]["fields"]["workflow"]
     assert "Missing event handler name" in str(operator.post(f"{LIST}check/", {"document": "{}"}).json()["findings"])
     assert "in this definition." in page_text(saved(operator, {"name": "x"}))

@@ -10,13 +10,20 @@ from conductor_app.access.models import AuditEntry
 from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.events.models import EventDelivery, Webhook
 from tests.page_text import html, page_text
-from tests.stored_scenarios import define_workflow, start_run
+from tests.stored_scenarios import define_workflow, start_run, step
 
 from .test_handlers import of
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/webhooks/"
 FORM = {"name": "shop", "verifier": "BASIC", "user": "ann", "starts": "ship = 2\nbill"}
+
+
+@pytest.fixture(autouse=True)
+def named_workflows(db):
+    for name in ("ship", "bill"):
+        for version in (1, 2):
+            define_workflow(name, step("pack"), version=version)
 
 
 def made(client: Client, **form: str) -> str:
@@ -122,6 +129,9 @@ def test_a_webhook_is_changed_and_deleted(operator, clock):
         ({"verifier": "SLACK_BASED"}, "Missing secretValue"),
         ({"headers": "X-Key"}, "Line 1 is invalid"),
         ({"starts": "ship = soon"}, "Not a valid version: soon"),
+        ({"starts": "shp"}, "Workflow `shp` does not exist. Did you mean `ship`?"),
+        ({"starts": "ship = 3"}, "Version 3 of workflow `ship` does not exist."),
+        ({"receivers": "billing"}, "Workflow `billing` does not exist. Did you mean `bill`?"),
     ],
     ids=str,
 )
@@ -147,11 +157,11 @@ def test_pages_of_webhooks_take_few_queries(operator, clock, django_assert_max_n
 
 
 def test_the_page_lists_the_tasks_that_wait_for_an_event_and_the_form_names_their_workflows(operator, clock):
+    waits = {"type": "WAIT_FOR_WEBHOOK", "name": "paid", "taskReferenceName": "paid"}
+    define_workflow("order", {**waits, "inputParameters": {"matches": {"$['order']": "<7>"}}})
     made(operator, receivers="order\nbill = 2")
     assert Webhook.objects.get().document["receiverWorkflowNamesToVersions"] == {"order": 0, "bill": 2}
     assert "Tasks waiting for an event" not in page_text(operator.get(page()))
-    waits = {"type": "WAIT_FOR_WEBHOOK", "name": "paid", "taskReferenceName": "paid"}
-    define_workflow("order", {**waits, "inputParameters": {"matches": {"$['order']": "<7>"}}})
     run = start_run("order")
 
     shown = page_text(operator.get(page()))
@@ -163,7 +173,7 @@ def test_the_page_lists_the_tasks_that_wait_for_an_event_and_the_form_names_thei
 def test_a_definition_whose_webhook_is_missing_displays_a_warning(operator, clock):
     waits = {"type": "WAIT_FOR_WEBHOOK", "name": "paid", "taskReferenceName": "paid"}
     define_workflow("order", {**waits, "inputParameters": {"matches": {"$['order']": 7}}})
-    address = f"/admin/conductor/workflowdefinition/{WorkflowDefinition.objects.get().pk}/change/"
+    address = f"/admin/conductor/workflowdefinition/{WorkflowDefinition.objects.get(name='order').pk}/change/"
     assert "No webhook names" in page_text(operator.get(address))
 
     made(operator, receivers="order")

@@ -83,6 +83,39 @@ def test_invalid_values_are_reported_at_their_fields(operator, hourly, changes, 
     assert Schedule.objects.count() == 1
 
 
+@pytest.mark.parametrize(
+    ("changes", "field", "message"),
+    [
+        ({"workflow": "ordr"}, "workflow", "Workflow `ordr` does not exist. Did you mean `order`?"),
+        ({"workflow": "zebra"}, "workflow", "Workflow `zebra` does not exist."),
+        ({"version": "7"}, "version", "Version 7 of workflow `order` does not exist."),
+    ],
+    ids=str,
+)
+def test_a_workflow_that_does_not_exist_is_refused_at_its_field(operator, hourly, changes, field, message):
+    page = operator.post(f"{SCHEDULES}add/", typed(**changes))
+
+    assert page.context["form"].errors == {field: [message]}
+    assert '<option value="order">' in html(page)
+    assert Schedule.objects.count() == 1
+
+
+def test_the_page_says_that_the_workflow_of_a_schedule_from_the_api_does_not_exist(operator, hourly):
+    row = create_schedule("early", workflow="ordr")
+
+    text = page_text(operator.get(f"{SCHEDULES}{row.pk}/change/"))
+
+    assert "Workflow `ordr` does not exist. Did you mean `order`? This schedule cannot start runs." in text
+
+
+def test_dates_have_a_picker_with_the_time_zone_stated(operator, hourly):
+    operator.post(f"{SCHEDULES}{hourly.pk}/edit/", typed(name="hourly", starts_at="2027-01-31T08:00"))
+
+    page = html(operator.get(f"{SCHEDULES}{hourly.pk}/edit/"))
+    assert '<input type="datetime-local" name="starts_at" value="2027-01-31T08:00:00"' in page
+    assert "Not before (UTC)" in page and "Not after (UTC)" in page
+
+
 def test_editing_preserves_fields_that_the_form_does_not_display(operator, hourly):
     Schedule.objects.update(document={**hourly.document, "description": "of ours"})
 

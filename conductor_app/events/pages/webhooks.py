@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy
 from ...access.authentication import server_address
 from ...access.visibility import may, visible
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
+from ...definitions.queries import missing_workflow
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands import webhooks
 from ..models import Webhook
@@ -123,11 +124,11 @@ class WebhookForm(WebhookSecretForm):
 
     def clean_starts(self) -> dict[str, Any]:
         found = _parse_pairs(self.cleaned_data["starts"], "=", allow_bare_name=True)
-        return {name: _parse_version(version) for name, version in found.items()}
+        return _check_workflows({name: _parse_version(version) for name, version in found.items()})
 
     def clean_receivers(self) -> dict[str, int]:
         found = _parse_pairs(self.cleaned_data["receivers"], "=", allow_bare_name=True)
-        return {name: int(_parse_version(version) or 0) for name, version in found.items()}
+        return _check_workflows({name: int(_parse_version(version) or 0) for name, version in found.items()})
 
     def document(self, before: Mapping[str, Any]) -> dict[str, Any]:
         """Return the webhook's document. Fields that the form lacks are kept."""
@@ -331,6 +332,12 @@ def _parse_pairs(text: str, sign: str, *, allow_bare_name: bool = False) -> dict
             raise forms.ValidationError(_("Line %(number)s is invalid.") % {"number": number})
         found[name] = value
     return found
+
+
+def _check_workflows(versions: dict[str, Any]) -> dict[str, Any]:
+    if messages := list(filter(None, (missing_workflow(name, version or None) for name, version in versions.items()))):
+        raise forms.ValidationError(messages)
+    return versions
 
 
 def _parse_version(text: str) -> int | str:

@@ -13,10 +13,9 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...access.visibility import usable
 from ...core.cron import MACROS, MAX_JITTER_SECONDS, parse_cron, parse_zone
 from ...core.errors import Invalid, RequestRefused
-from ...definitions.models import WorkflowDefinition
+from ...definitions.queries import missing_workflow
 from ...web.forms import JsonDocumentField, format_json
 from ..models import Schedule
 
@@ -140,11 +139,13 @@ OVERLAP_LABELS = (
     ("QUEUE", gettext_lazy("Wait for the earlier run")),
     ("TERMINATE_OTHER", gettext_lazy("Terminate the earlier run")),
 )
-MAX_NAMES = 500
 
 
 def format_overlap(row: Schedule) -> str:
     return str(dict(OVERLAP_LABELS).get(row.overlap, row.overlap))
+
+
+TIME_ATTRIBUTES = {"type": "datetime-local", "step": "any"}
 
 
 class ScheduleForm(forms.Form):
@@ -180,13 +181,30 @@ class ScheduleForm(forms.Form):
     )
     starts_at = forms.CharField(
         required=False,
-        label=gettext_lazy("Not before"),
-        help_text=gettext_lazy("For example 2027-01-31T08:00Z. Leave empty to start now."),
+        label=gettext_lazy("Not before (UTC)"),
+        help_text=gettext_lazy("Leave empty to start now."),
+        widget=forms.TextInput(attrs=TIME_ATTRIBUTES),
     )
     ends_at = forms.CharField(
-        required=False, label=gettext_lazy("Not after"), help_text=gettext_lazy("Leave empty for no end.")
+        required=False,
+        label=gettext_lazy("Not after (UTC)"),
+        help_text=gettext_lazy("Leave empty for no end."),
+        widget=forms.TextInput(attrs=TIME_ATTRIBUTES),
     )
     reason = forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"))
+
+    def __init__(self, *args: Any, has_inline_workflow: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.has_inline_workflow = has_inline_workflow
+
+    def clean(self) -> dict[str, Any]:
+        """Check that the workflow exists, unless the schedule contains its definition."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if not self.has_inline_workflow and (name := cleaned.get("workflow")):
+            version = cleaned.get("version")
+            if message := missing_workflow(name, version):
+                self.add_error("version" if version and not missing_workflow(name) else "workflow", message)
+        return cleaned
 
     def clean_starts_at(self) -> int | None:
         return _parse_time_field(self.cleaned_data["starts_at"])
@@ -232,7 +250,7 @@ def parse_time(text: str) -> int | None:
         found = found if found.tzinfo else found.replace(tzinfo=UTC)
         return int(found.timestamp() * 1000)
     except (ValueError, OverflowError):
-        raise Invalid(_("Not a valid date. Use a format such as 2027-01-31T08:00Z.")) from None
+        raise Invalid(_("Not a valid date. Use a format such as 2027-01-31T08:00.")) from None
 
 
 def _parse_time_field(text: str) -> int | None:
@@ -243,7 +261,7 @@ def _parse_time_field(text: str) -> int | None:
 
 
 def format_time(moment: int | None) -> str:
-    return "" if not moment else f"{datetime.fromtimestamp(moment / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return "" if not moment else f"{datetime.fromtimestamp(moment / 1000, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def initial_values(name: str, document: dict[str, Any]) -> dict[str, Any]:
@@ -267,8 +285,3 @@ def initial_values(name: str, document: dict[str, Any]) -> dict[str, Any]:
 def posted_values(posted: QueryDict) -> dict[str, Any]:
     """Return the values of a form that was posted to change its rows, as initial values of the next one."""
     return {**posted.dict(), "clocks": posted_clocks(posted), "catches_up": "catches_up" in posted}
-
-
-def workflow_names() -> list[str]:
-    names = usable(WorkflowDefinition.objects.order_by("name")).values_list("name", flat=True).distinct()
-    return list(names[:MAX_NAMES])

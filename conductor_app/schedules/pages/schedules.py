@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from ...access.visibility import may, shown_to, visible
 from ...core.errors import Invalid, RequestRefused
 from ...core.failure_grouping import informative_line
+from ...definitions.queries import missing_workflow, usable_workflow_names
 from ...runs.pages.view_model import history_strip
 from ...runs.queries.recent import recent_runs_of_schedules, run_keys
 from ...utils import clock
@@ -54,7 +55,6 @@ from .form import (
     posted_clocks,
     posted_values,
     schedule_clocks,
-    workflow_names,
 )
 
 VIEW_PERMISSION, ADD_PERMISSION, CHANGE_PERMISSION, DELETE_PERMISSION, RUN_PERMISSION = (
@@ -194,7 +194,8 @@ class ScheduleAdmin(GrantedRowsAdmin):
         )
         if request.method == "POST" and ("preset" in request.POST or request.POST.get("step") == "add"):
             return self._change_rows(request, row)
-        form = ScheduleForm(request.POST or None, initial=initial)
+        is_inline = bool((before.get("startWorkflowRequest") or {}).get("workflowDef"))
+        form = ScheduleForm(request.POST or None, initial=initial, has_inline_workflow=is_inline)
         document = before
         if request.method == "POST" and form.is_valid():
             document = form.document(before)
@@ -230,7 +231,7 @@ class ScheduleAdmin(GrantedRowsAdmin):
             "form": form,
             "row": row,
             "times": next_times(document) if document else None,
-            "names": workflow_names(),
+            "names": usable_workflow_names(),
             "clock_rows": clocks,
             "presets": PRESETS,
             "zones": sorted(all_zones()),
@@ -315,6 +316,7 @@ class ScheduleAdmin(GrantedRowsAdmin):
 
     def change_view(self, request: HttpRequest, object_id: str, *more: object, **others: object) -> HttpResponse:
         row = self._get_schedule_or_404(request, object_id)
+        start = row.document["startWorkflowRequest"]
         extra_context = {
             "row": row,
             "tree": render_tree(row.document),
@@ -329,6 +331,9 @@ class ScheduleAdmin(GrantedRowsAdmin):
             "late_after_ms": jitter_ms(row.document) + LATE_MS,
             "overdue_ms": overdue_ms(row, clock.now()),
             "unknown": _("unknown"),
+            "missing_workflow": ""
+            if start.get("workflowDef")
+            else missing_workflow(start["name"], start.get("version")),
             "may_edit": may(request.user, CHANGE_PERMISSION, row),
             "may_delete": may(request.user, _required_permission(request, DELETE_PERMISSION), row),
             "may_run": may(request.user, RUN_PERMISSION, row),
