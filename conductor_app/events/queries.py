@@ -371,9 +371,24 @@ def _started_workflows(read: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[s
 
 
 def with_last_verdict(rows: QuerySet[EventHandler]) -> QuerySet[Any]:
-    """Annotate handlers with the time (`last_at`) and outcome (`last_outcome`) of their last event."""
+    """Annotate handlers with `last_at`, `last_outcome` and `last_error` of the last event, and `last_action_error`."""
     newest = HandlerEvaluation.objects.filter(handler=OuterRef("name")).order_by("-at", "-pk")
-    return rows.annotate(last_at=Subquery(newest.values("at")[:1]), last_outcome=Subquery(newest.values("outcome")[:1]))
+    last_action = EventAction.objects.filter(handler=OuterRef("name")).order_by("-created_at", "-pk")
+    return rows.annotate(
+        last_at=Subquery(newest.values("at")[:1]),
+        last_outcome=Subquery(newest.values("outcome")[:1]),
+        last_error=Subquery(newest.values("error")[:1]),
+        last_action_error=Subquery(last_action.values("error")[:1]),
+    )
+
+
+def last_errors_of_webhooks(names: Iterable[str]) -> dict[str, EventAction]:
+    """Return the newest failed action that a webhook itself executes, by the webhook. Runs one statement."""
+    names_by_handler = {built_in_handler_name(name): name for name in names}
+    failed = EventAction.objects.filter(status=FAILED).order_by("-created_at", "-pk")
+    newest = failed.filter(handler=OuterRef("handler")).values("pk")[:1]
+    rows = failed.filter(handler__in=names_by_handler, pk=Subquery(newest)).only("handler", "created_at", "error")
+    return {names_by_handler[row.handler]: row for row in rows}
 
 
 def waiting_tasks(receivers: Mapping[str, int]) -> list[tuple[Attempt, dict[str, Any]]]:

@@ -28,6 +28,7 @@ from ..core.failure_grouping import informative_line
 from ..core.step_types.base import queue_name
 from ..db.fields import LAST_ID_PART
 from ..definitions.models import TaskDefinition, WorkflowDefinition
+from ..failures.models import FailureGroup
 from ..runs.models import Run
 from ..runs.pages.actions import RUN_ACTIONS, available_actions
 from ..runs.pages.start import PERMISSION as START_PERMISSION
@@ -40,10 +41,24 @@ from ..web.badges import STATUS_TONES, format_status
 from ..web.pages import Page, PaletteHit, Source
 
 VIEW_RUN, VIEW_ATTEMPT = "conductor.view_run", "conductor.view_attempt"
+VIEW_FAILURE = "conductor.view_failuregroup"
 VIEW_WORKFLOW, VIEW_TASK = "conductor.view_workflowdefinition", "conductor.view_taskdefinition"
 MAX_RUNS, MAX_WORKFLOWS = 4, 6
 START = gettext_noop("Start")
 MAX_PER_SOURCE, MAX_HITS = 6, 30
+COMMANDS = (
+    (gettext_noop("New workflow"), "conductor_workflowdefinition_add", "conductor.add_workflowdefinition", "workflows"),
+    (gettext_noop("New task definition"), "taskdefinition_form_new", "conductor.add_taskdefinition", "tasks"),
+    (gettext_noop("New schedule"), "conductor_schedule_add", "conductor.add_schedule", "schedules"),
+    (gettext_noop("New event handler"), "conductor_eventhandler_add", "conductor.change_event_handler", "events"),
+    (gettext_noop("Approve a task"), "human_tasks", "conductor.change_run", "inbox"),
+    (gettext_noop("Invite a person"), "invite", "auth.add_user", "people"),
+    (gettext_noop("Dark theme"), "preferences#theme-dark", "", "moon"),
+    (gettext_noop("Light theme"), "preferences#theme-light", "", "sun"),
+)
+"""The commands that need no object: name, page, permission and icon. A script switches the theme at once."""
+MIN_ERROR_LENGTH = 3
+"""The shortest text of an error that is searched, such as 503."""
 MAX_SCANNED_REASONS = 2_000
 """Number of the newest runs with a reason that a search for an error text scans."""
 MAX_SCANNED_KEYS = 2_000
@@ -91,6 +106,15 @@ def find_starts(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     for workflow, pk in list(newest.items())[:MAX_WORKFLOWS]:
         address = reverse("admin:start_run", args=[pk])
         yield PaletteHit(_("Action"), _("Start %(name)s") % {"name": workflow}, address, "do-resume")
+
+
+def find_commands(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
+    """Yield the commands whose names contain all words of the term, as far as the user may use them."""
+    for name, page, permission, icon in COMMANDS:
+        is_found = all(word in f"{name} {_(name)}".lower() for word in term.lower().split())
+        if is_found and (not permission or may(request.user, permission)):
+            page, sign, fragment = page.partition("#")
+            yield PaletteHit(_("Action"), _(name), reverse(f"admin:{page}") + sign + fragment, icon)
 
 
 def _has_permission_on(request: HttpRequest, run: Run) -> Callable[[str], bool]:
@@ -161,12 +185,25 @@ def find_runs(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
 
 def find_errors(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Yield runs whose reason contains the term, among the newest that have a reason."""
-    if len(term) < 4 or not may(request.user, VIEW_RUN):
+    if len(term) < MIN_ERROR_LENGTH or not may(request.user, VIEW_RUN):
         return
     newest = visible(Run.objects.exclude(reason="")).order_by("-created_at").values("pk")[:MAX_SCANNED_REASONS]
     found = Run.objects.filter(pk__in=newest, reason__icontains=term).order_by("-created_at")
     for run in found.only("id", "name", "version", "status", "reason")[:MAX_PER_SOURCE]:
         yield _run_hit(run, informative_line(run.reason, 100))
+
+
+def find_failures(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
+    """Yield the newest causes of failures whose message or last error contains the term."""
+    if len(term) < MIN_ERROR_LENGTH or not may(request.user, VIEW_FAILURE):
+        return
+    newest = visible(FailureGroup.objects.not_merged()).order_by("-last_at").values("pk")[:MAX_SCANNED_REASONS]
+    contains = Q(message__icontains=term) | Q(sample__icontains=term)
+    for row in FailureGroup.objects.filter(contains, pk__in=newest).order_by("-last_at")[:MAX_PER_SOURCE]:
+        address = reverse("admin:failure_group", args=[row.pk])
+        yield PaletteHit(
+            _("Failure"), row.definition, address, "failed", informative_line(row.sample or row.message, 100)
+        )
 
 
 def find_definitions(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
@@ -214,6 +251,7 @@ def find_values(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
 
 
 SOURCES: list[Source] = [
+    find_commands,
     find_actions_on_runs,
     find_starts,
     find_runs,
@@ -221,6 +259,7 @@ SOURCES: list[Source] = [
     find_queues,
     find_statuses,
     find_definitions,
+    find_failures,
     find_errors,
 ]
 

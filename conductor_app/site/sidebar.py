@@ -128,12 +128,20 @@ CARDS = (
                 (
                     SidebarEntry(Application, _("Applications"), "applications"),
                     SidebarEntry(AccessKey, _("Access keys"), "keys"),
-                    SidebarEntry(Grant, _("Permissions"), "permissions"),
-                    SidebarEntry(User, _("Users"), "person"),
-                    SidebarEntry(Group, _("Groups and roles"), "people"),
                 ),
             ),
             SidebarEntry(AuditEntry, _("Audit log"), "audit"),
+        ),
+    ),
+    AdminCard(
+        _("Advanced access"),
+        (
+            SidebarEntry(
+                Grant,
+                _("Permissions"),
+                "permissions",
+                (SidebarEntry(User, _("Users"), "person"), SidebarEntry(Group, _("Groups and roles"), "people")),
+            ),
         ),
     ),
     AdminCard(

@@ -62,6 +62,13 @@
     if (event.target.nodeName === "DIALOG") event.target.close();
     const opener = event.target.closest("[data-dialog]");
     if (opener) showDialog(opener.dataset.dialog);
+    const theme = /#theme-(dark|light)$/.exec(event.target.closest("#find a")?.href || "")?.[1];
+    if (theme) {
+      event.preventDefault();
+      localStorage.setItem("theme", theme);
+      document.documentElement.dataset.theme = theme;
+      document.getElementById("find").close();
+    }
     const copied = event.target.closest("[data-copy]");
     if (copied) navigator.clipboard?.writeText(copied.dataset.copy).then(() => {
       copied.classList.add("copied");
@@ -218,7 +225,7 @@
     clearTimeout(timer);
     if (answeredTerm !== field.value) await search();
     const chosen = list.querySelector("a.chosen");
-    if (chosen && answeredTerm === field.value) location.href = chosen.href;
+    if (chosen && answeredTerm === field.value) chosen.click();
   });
   document.getElementById("find-button").addEventListener("click", (event) => { event.preventDefault(); showDialog("find"); });
   new MutationObserver(() => { if (find.open) { field.select(); search(); } }).observe(find, { attributes: true, attributeFilter: ["open"] });

@@ -9,10 +9,11 @@ from django.test import Client
 from conductor_app.access.models import AuditEntry
 from conductor_app.ai.commands.integrations import model_settings, save_integration, save_model
 from conductor_app.ai.commands.prompts import save_prompt
-from conductor_app.ai.models import Integration, IntegrationModel
+from conductor_app.ai.models import Integration, IntegrationModel, ModelCall
 from conductor_app.ai.pages.integrations import price_text
 from tests.page_text import html, page_text
 from tests.recording_web_server import json_answer, running_web_server
+from tests.stored_scenarios import define_workflow, step
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/integrations/"
@@ -83,7 +84,7 @@ def test_an_integration_is_created_with_the_form_of_its_kind(operator, clock):
     assert answer["Location"] == PAGE
     found = model_settings("main", "any")
     assert (found.api_key, found.configuration["organization"]) == (KEY, "shop")
-    assert "main OpenAI or compatible enabled 0" in page_text(operator.get(LIST))
+    assert "main OpenAI or compatible not used yet no workflow" in page_text(operator.get(LIST))
     entry = AuditEntry.objects.get(object_type="integration")
     assert (entry.action, KEY in str(entry.facts)) == ("create", False)
 
@@ -133,7 +134,7 @@ def test_the_key_must_be_entered_again_for_another_address(operator, saved):
 def test_a_disabled_integration_is_marked(operator, saved):
     operator.post(PAGE, {"do": "save", "base_url": FORM["base_url"]})
 
-    assert "main OpenAI or compatible disabled 1" in page_text(operator.get(LIST))
+    assert "main OpenAI or compatible disabled no workflow" in page_text(operator.get(LIST))
 
 
 def test_models_are_added_with_prices_for_a_million_tokens(operator, saved):
@@ -246,3 +247,47 @@ def test_the_list_takes_the_same_statements_for_any_number_of_integrations(opera
         save_model(f"more-{number}", "m", {}, "olga")
 
     assert statements_of(lambda: operator.get(LIST)) == few
+
+
+def call_of_main(status: str, started_at: int, **more) -> ModelCall:
+    names = {"integration": "main", "model": "gpt-4o", "task_type": "LLM_TEXT_COMPLETE", "definition": "answer"}
+    return ModelCall.objects.create(
+        id=f"{status}-{started_at}", status=status, started_at=started_at, version=1, **names, **more
+    )
+
+
+def test_the_pages_name_the_workflows_and_steps_that_use_an_integration(operator, saved):
+    assert 'A step names it in its inputs: "llmProvider": "main"' in page_text(operator.get(PAGE))
+    inputs = {"llmProvider": "main", "model": "gpt-4o", "prompt": "Hi"}
+    define_workflow("answer", step("ask", "LLM_TEXT_COMPLETE", inputParameters=inputs))
+    define_workflow("packing", step("pack", inputParameters={"llmProvider": "spare"}))
+
+    listed = page_text(operator.get(LIST))
+    assert "answer" in listed and "packing" not in listed
+    assert "Used by Workflow Steps answer ask" in page_text(operator.get(PAGE))
+
+
+def test_the_pages_show_the_last_call_and_the_last_error(operator, saved, clock):
+    assert "not used yet" in page_text(operator.get(LIST))
+    call_of_main("FAILED", clock.now() - 60_000, run_id="r-1", error="429 Too Many Requests")
+    assert "last call failed" in page_text(operator.get(LIST))
+    call_of_main("REPLIED", clock.now())
+
+    assert "works" in page_text(operator.get(LIST))
+    page = page_text(operator.get(PAGE))
+    assert "Last error" in page and "429 Too Many Requests" in page
+    assert "429" not in page_text(user_with("view_integration").get(PAGE))
+
+
+def test_a_stored_key_is_shown_as_stored_and_its_connection_is_tested_next(operator, clock):
+    page = operator.post(f"{LIST}new/openai/", FORM, follow=True)
+
+    assert 'placeholder="•••••••• (stored)"' in html(page)
+    assert "Secrets stored, never displayed" in page_text(page)
+    assert "Test the connection, and then name the integration in a step." in page_text(page)
+
+
+def test_integrations_that_cannot_be_tested_have_no_button(operator, clock):
+    save_integration("tools", {"type": "mcp", "configuration": {"url": "https://example.com/mcp"}}, "olga")
+
+    assert "Test connection" not in page_text(operator.get(f"{LIST}of/tools/"))

@@ -185,3 +185,12 @@ def test_pages_of_handlers_take_few_queries(operator, row, django_assert_max_num
     for address in (LIST, f"{LIST}{row.pk}/change/", f"{LIST}{row.pk}/edit/"):
         with django_assert_max_num_queries(15):
             assert operator.get(address).status_code == 200
+
+
+def test_the_list_shows_the_error_of_the_last_action(operator, row):
+    row.document["actions"][0]["start_workflow"]["name"] = "gone"
+    event_handlers.update_handler(row.document, "ann")
+
+    told("m-1", total=500)
+
+    assert "No such workflow" in page_text(operator.get(LIST))

@@ -10,6 +10,7 @@ from conductor_app.access.models import AuditEntry
 from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.events.models import EventDelivery, Webhook
 from tests.page_text import html, page_text
+from tests.scenario import run_commit_hooks
 from tests.stored_scenarios import define_workflow, start_run, step
 
 from .test_handlers import of
@@ -179,3 +180,14 @@ def test_a_definition_whose_webhook_is_missing_displays_a_warning(operator, cloc
     made(operator, receivers="order")
 
     assert "No webhook names" not in page_text(operator.get(address))
+
+
+def test_the_list_shows_the_last_error_of_a_webhook(operator, clock):
+    secret = made(operator)
+    assert "Last error Rejected shop" in page_text(operator.get(LIST))
+    WorkflowDefinition.objects.all().delete()
+
+    with run_commit_hooks():
+        sent(secret)
+
+    assert "No such workflow" in page_text(operator.get(LIST))

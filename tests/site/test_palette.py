@@ -5,6 +5,8 @@ from html import unescape
 
 import pytest
 
+from conductor_app.failures.commands import group_failures
+from conductor_app.failures.models import FailureGroup
 from conductor_app.tasks.models import Poller
 from tests.page_text import html, page_text
 from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, step
@@ -93,3 +95,32 @@ def test_the_last_line_searches_the_inputs_for_the_term(operator, failed_run, te
 
 def test_a_query_is_offered_as_a_list(operator, failed_run):
     assert "List runs where status = FAILED" in page_text(found(operator, "status = FAILED"))
+
+
+@pytest.mark.parametrize(
+    ("term", "name", "address"),
+    [
+        ("new workflow", "New workflow", "/admin/conductor/workflowdefinition/add/"),
+        ("invite", "Invite a person", "/admin/people/invite/"),
+        ("approve", "Approve a task", "/admin/human-tasks/"),
+        ("dark", "Dark theme", "/admin/preferences/#theme-dark"),
+    ],
+)
+def test_commands_are_found_by_their_words(operator, viewer, term, name, address, db):
+    page = found(operator, term)
+
+    assert f"Action {name}" in page_text(page) and f'href="{address}"' in html(page)
+    assert (f"Action {name}" in page_text(found(viewer, term))) == (term == "dark")
+
+
+def test_failures_are_found_by_the_number_of_an_error(operator, clock, db):
+    define_task("charge", retryCount=0)
+    define_workflow("checkout", step("charge"))
+    start_run("checkout")
+    claim_and_report("charge", "FAILED", reason="upstream answered 503")
+    group_failures(10)
+
+    page = found(operator, "503")
+
+    assert "Failure checkout" in page_text(page)
+    assert f'href="/admin/failures/{FailureGroup.objects.get().pk}/"' in html(page)

@@ -8,7 +8,7 @@ import segno
 from django.contrib import messages
 from django.contrib.admin import display
 from django.contrib.admin.forms import AdminAuthenticationForm
-from django.contrib.auth import get_user_model, login
+from django.contrib.auth import authenticate, get_user_model, login
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, PasswordResetConfirmView
@@ -149,28 +149,32 @@ class SignInView(LoginView):
             verifications.release()
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        user = form.get_user()
-        has_factor = has_second_factor(user)
-        if not has_factor and not conf.second_factor_required:
-            login(self.request, user)
-            return after_sign_in(self.request, self.get_success_url())
-        self.request.session.pop(KEY, None)
-        # As `login` does: who knows the key and the token of the earlier session gets no part in this sign-in.
-        self.request.session.cycle_key()
-        rotate_token(self.request)
-        self.request.session[PENDING] = {
-            "user": user.pk,
-            "backend": user.backend,
-            "hash": user.get_session_auth_hash(),
-            "at": clock.now(),
-            "next": self.get_success_url(),
-        }
-        return HttpResponseRedirect(reverse("admin:sign_in_code" if has_factor else "admin:sign_in_setup"))
+        return sign_in_verified(self.request, form.get_user(), self.get_success_url())
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         if is_locked_out(self.request):
             return _too_many(self.request)
         return super().form_invalid(form)
+
+
+def sign_in_verified(request: HttpRequest, user: Any, target: str) -> HttpResponse:
+    """Sign in a user whose password was verified, or ask for the second factor first."""
+    has_factor = has_second_factor(user)
+    if not has_factor and not conf.second_factor_required:
+        login(request, user)
+        return after_sign_in(request, target)
+    request.session.pop(KEY, None)
+    # As `login` does: who knows the key and the token of the earlier session gets no part in this sign-in.
+    request.session.cycle_key()
+    rotate_token(request)
+    request.session[PENDING] = {
+        "user": user.pk,
+        "backend": user.backend,
+        "hash": user.get_session_auth_hash(),
+        "at": clock.now(),
+        "next": target,
+    }
+    return HttpResponseRedirect(reverse("admin:sign_in_code" if has_factor else "admin:sign_in_setup"))
 
 
 def second_factor(request: HttpRequest) -> HttpResponse:
@@ -289,7 +293,7 @@ def after_sign_in(request: HttpRequest, target: str) -> HttpResponse:
 
 
 class InvitationView(PasswordResetConfirmView):
-    """Lets an invited person set the first password. The person signs in with it afterwards."""
+    """Lets an invited person set the first password, and signs the person in."""
 
     template_name = "ops/access/sign_in/invitation.html"
     token_generator = invitation_tokens
@@ -309,7 +313,14 @@ class InvitationView(PasswordResetConfirmView):
     def form_valid(self, form: Any) -> HttpResponse:
         name = form.user.get_username()
         response = accept_invitation(name, partial(super().form_valid, form))
-        messages.success(self.request, _("Your password is set. Sign in as %(name)s.") % {"name": name})
+        user = authenticate(self.request, username=name, password=form.cleaned_data["new_password1"])
+        if user is None:
+            messages.success(self.request, _("Your password is set. Sign in as %(name)s.") % {"name": name})
+            return response
+        response = sign_in_verified(self.request, user, reverse("admin:index"))
+        messages.success(
+            self.request, _("Your password is set. Your name for the sign-in is %(name)s.") % {"name": name}
+        )
         return response
 
     def get_context_data(self, **kwargs: object) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 Secrets are never displayed again.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -21,13 +22,22 @@ from ...access.visibility import may, shown_to, visible_names
 from ...core.ai import AI_MODEL, INTEGRATION_KINDS, MCP, VECTOR_DB, IntegrationField, displayed_configuration
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...core.masking import REDACTED
+from ...definitions.models import WorkflowDefinition
+from ...definitions.queries import newest_definitions
 from ...settings import conf
 from ...web.forms import JsonDocumentField, format_json
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands.integrations import delete_integration, delete_model, find_integration, save_integration, save_model
 from ..models import Integration, IntegrationModel
 from ..queries.budgets import format_amount
-from ..queries.usage import count_models, environment_integrations, list_integrations, models_of
+from ..queries.usage import (
+    count_models,
+    environment_integrations,
+    last_calls,
+    list_integrations,
+    models_of,
+    workflows_by_integration,
+)
 from ..workers.trials import check_connection
 
 KIND_LABELS = {
@@ -61,6 +71,8 @@ CATEGORY_LABELS = {
     VECTOR_DB: gettext_lazy("Vector databases"),
     MCP: gettext_lazy("MCP servers"),
 }
+INPUT_NAMES = {VECTOR_DB: "vectorDB", MCP: "mcpServer"}
+"""The inputs of steps that name integrations of these categories; others are named in llmProvider."""
 FIELD_LABELS = {
     "api_key": gettext_lazy("API key"),
     "base_url": gettext_lazy("Base URL"),
@@ -133,8 +145,10 @@ class IntegrationForm(forms.Form):
         text = ""
         widget: forms.Widget = forms.TextInput()
         if field.is_secret:
-            widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
-            text = _("Stored encrypted. Leave empty to keep it.") if self._is_kept(field) else _("Stored encrypted.")
+            is_kept = self._is_kept(field)
+            shown = {"placeholder": _("•••••••• (stored)")} if is_kept else {}
+            widget = forms.PasswordInput(attrs={"autocomplete": "new-password", **shown})
+            text = _("Stored encrypted. Leave empty to keep it.") if is_kept else _("Stored encrypted.")
         elif field.name == "base_url" and field.is_optional:
             address = known.base_url
             text = (
@@ -235,9 +249,13 @@ class IntegrationsPage(Page):
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         rows = list(shown_to(request.user, VIEW_PERMISSION, list_integrations())[: MAX_LISTED + 1])
         counts = count_models(row.name for row in rows[:MAX_LISTED])
+        calls, uses = last_calls(), _uses(request)
         stored, sees_all = {row.name for row in rows}, request.user.has_perm(VIEW_PERMISSION)
         return {
-            "rows": [(row, kind_label(row.kind), counts.get(row.name, 0)) for row in rows[:MAX_LISTED]],
+            "rows": [
+                (row, kind_label(row.kind), counts.get(row.name, 0), *calls.get(row.name, (None, None)), uses[row.name])
+                for row in rows[:MAX_LISTED]
+            ],
             "is_cut": len(rows) > MAX_LISTED,
             "most": MAX_LISTED,
             "of_environment": sorted(environment_integrations().keys() - stored) if sees_all else (),
@@ -265,6 +283,7 @@ class NewIntegrationPage(ObjectPage):
             if Integration.objects.filter(pk=name).exists():
                 form.add_error("name", _("An integration with this name already exists."))
             elif _save(request, form, name):
+                messages.info(request, _("Test the connection, and then name the integration in a step."))
                 return HttpResponseRedirect(reverse("admin:integration", args=[name]))
         return _new_context(kind, form)
 
@@ -318,6 +337,7 @@ class IntegrationPage(ObjectPage):
         self, request: HttpRequest, row: Integration, form: IntegrationForm, model_form: ModelForm | None = None
     ) -> dict[str, Any]:
         models = models_of([row.name]).get(row.name, [])
+        last, failed = last_calls().get(row.name, (None, None))
         return {
             "title": row.name,
             "row": row,
@@ -329,8 +349,14 @@ class IntegrationPage(ObjectPage):
             "models": [(model, price_text(model.input_price), price_text(model.output_price)) for model in models],
             "may_change": may(request.user, CHANGE_PERMISSION, row),
             "may_delete": may(request.user, DELETE_PERMISSION, row),
-            "may_execute": may(request.user, EXECUTE_PERMISSION, row),
             "required": CHANGE_PERMISSION,
+            "may_test": row.category == AI_MODEL and may(request.user, EXECUTE_PERMISSION, row),
+            "key_is_stored": bool(row.sealed),
+            "input_name": INPUT_NAMES.get(row.category, "llmProvider"),
+            "uses": _uses(request)[row.name],
+            "last": last,
+            "last_failure": failed,
+            "may_view_runs": request.user.has_perm("conductor.view_run"),
         }
 
 
@@ -367,6 +393,12 @@ class IntegrationModelPage(ObjectPage):
             "may_change": may(request.user, CHANGE_PERMISSION, _integration_of(row)),
             "required": CHANGE_PERMISSION,
         }
+
+
+def _uses(request: HttpRequest) -> dict[str, dict[WorkflowDefinition, list[str]]]:
+    """Return the workflows that the user may see and their steps, by the integration that the steps name."""
+    rows = shown_to(request.user, "conductor.view_workflowdefinition", newest_definitions())
+    return defaultdict(dict, workflows_by_integration(rows))
 
 
 def _model_values(row: IntegrationModel) -> dict[str, Any]:

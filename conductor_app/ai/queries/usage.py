@@ -8,11 +8,17 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
 
 from ...access.visibility import usable
 from ...core.ai import OWN_VECTOR_DATABASES
+from ...core.definition import INTEGRATION_INPUTS, is_name, walk
+from ...definitions.models import WorkflowDefinition
 from ...settings import conf
 from ..models import Integration, IntegrationModel, ModelCall, ModelUsage, Prompt
 from ..store import calls_below
 
 MAX_MODELS = 1_000
+MAX_WORKFLOWS = 500
+NAMING_INPUTS = (*INTEGRATION_INPUTS, "mcpServer")
+SCANNED_CALLS = 1_000
+"""The newest calls among which the last one of an integration is searched."""
 
 
 def list_integrations(category: str = "", active_only: bool = False) -> QuerySet[Integration]:
@@ -35,6 +41,32 @@ def count_models(integrations: Iterable[str]) -> dict[str, int]:
     """Return the number of models of each integration that has some."""
     rows = IntegrationModel.objects.filter(integration__in=list(integrations)).order_by()
     return dict(rows.values_list("integration").annotate(count=Count("pk")))
+
+
+def last_calls() -> dict[str, tuple[ModelCall, ModelCall | None]]:
+    """Return the newest call and the newest failed call of each integration, by its name."""
+    columns = ("integration", "model", "run_id", "status", "started_at", "error")
+    found: dict[str, tuple[ModelCall, ModelCall | None]] = {}
+    for call in ModelCall.objects.only(*columns).order_by("-started_at", "-id")[:SCANNED_CALLS]:
+        last, failed = found.get(call.integration, (call, None))
+        found[call.integration] = last, failed or (call if call.status == "FAILED" else None)
+    return found
+
+
+def workflows_by_integration(rows: QuerySet[WorkflowDefinition]) -> dict[str, dict[WorkflowDefinition, list[str]]]:
+    """Return the workflows among `rows` that name an integration, each with the references of the steps that do."""
+    naming = Q()
+    for name in NAMING_INPUTS:
+        # The column is JSON text; only the steps decide.
+        naming |= Q(document__contains=name)
+    found: dict[str, dict[WorkflowDefinition, list[str]]] = {}
+    for row in rows.filter(naming).order_by("name")[:MAX_WORKFLOWS]:
+        for spot in walk(row.document.get("tasks")):
+            inputs = spot.step.get("inputParameters")
+            given = [inputs.get(each) for each in NAMING_INPUTS] if isinstance(inputs, dict) else ()
+            for name in set(filter(is_name, given)):
+                found.setdefault(name, {}).setdefault(row, []).append(spot.ref)
+    return found
 
 
 def newest_prompts() -> QuerySet[Prompt]:

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy
 from ...access.permissions import EVENT_HANDLER
 from ...access.visibility import may
 from ...core.errors import RequestRefused, ValidationFailed
+from ...core.failure_grouping import informative_line
 from ...core.validation.checks import read_handler
 from ...definitions.editor.checks import HANDLER, CheckResult, place_findings
 from ...definitions.editor.pages import DefinitionAdmin, require_same_name
@@ -145,4 +146,8 @@ class EventHandlerAdmin(DefinitionAdmin):
             return relative_time(None)
         group, word = VERDICT_LABELS.get(row.last_outcome, ("waiting", row.last_outcome))
         address = reverse("admin:events", query={"handler": row.name})
-        return format_html('<a href="{}">{}</a> {}', address, relative_time(row.last_at), render_pill(group, str(word)))
+        shown = format_html(
+            '<a href="{}">{}</a> {}', address, relative_time(row.last_at), render_pill(group, str(word))
+        )
+        error = informative_line(row.last_error or row.last_action_error or "", 120)
+        return format_html('{} <div class="muted">{}</div>', shown, error) if error else shown

@@ -19,7 +19,7 @@ from ...definitions.queries import missing_workflow
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands import webhooks
 from ..models import Webhook
-from ..queries import newest_by_event, waiting_tasks
+from ..queries import last_errors_of_webhooks, newest_by_event, waiting_tasks
 
 VERIFIERS = (
     ("HMAC_BASED", gettext_lazy("HMAC-SHA256 signature of the body in a header (GitHub and most others)")),
@@ -157,8 +157,12 @@ class WebhooksPage(Page):
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         rows = list(visible(Webhook.objects.order_by("name"))[:MAX_LISTED])
         last = newest_by_event([f"webhook:{row.name}" for row in rows])
+        errors = last_errors_of_webhooks(row.name for row in rows)
         return {
-            "rows": [(row, webhook_address(request, row), last.get(f"webhook:{row.name}")) for row in rows],
+            "rows": [
+                (row, webhook_address(request, row), last.get(f"webhook:{row.name}"), errors.get(row.name))
+                for row in rows
+            ],
             "may_edit": _may_create(request),
             "tab": "webhooks",
         }
