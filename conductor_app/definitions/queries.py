@@ -254,11 +254,11 @@ def missing_workflow(name: str, version: int | None = None) -> str:
     """Return a message if the current actor may use no such workflow, or not in this version, otherwise ""."""
     rows = usable(WorkflowDefinition.objects.filter(name=name))
     if not rows.exists():
-        message = _("Workflow `%(name)s` does not exist.") % {"name": name}
-        return message + did_you_mean(closest_name(name, usable_workflow_names()))
+        message = _("Workflow %(name)s does not exist.") % {"name": name}
+        return message + did_you_mean(closest_name(name, usable_workflow_names())).replace("`", "")
     if version and not rows.filter(version=version).exists():
         facts = {"version": version, "name": name}
-        return _("Version %(version)s of workflow `%(name)s` does not exist.") % facts
+        return _("Version %(version)s of workflow %(name)s does not exist.") % facts
     return ""
 
 

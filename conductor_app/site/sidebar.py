@@ -134,17 +134,6 @@ CARDS = (
         ),
     ),
     AdminCard(
-        _("Advanced access"),
-        (
-            SidebarEntry(
-                Grant,
-                _("Permissions"),
-                "permissions",
-                (SidebarEntry(User, _("Users"), "person"), SidebarEntry(Group, _("Groups and roles"), "people")),
-            ),
-        ),
-    ),
-    AdminCard(
         _("Values of definitions"),
         (SidebarEntry(Secret, _("Secrets"), "secrets"), SidebarEntry(Variable, _("Variables"), "variables")),
     ),
@@ -155,6 +144,17 @@ CARDS = (
             SidebarEntry("undelivered_messages", _("Undelivered messages"), "inbox"),
             SidebarEntry("retention", _("Retention"), "archive"),
             SidebarEntry("quotas", _("Quotas"), "filter"),
+        ),
+    ),
+    AdminCard(
+        _("Advanced access"),
+        (
+            SidebarEntry(
+                Grant,
+                _("Permissions"),
+                "permissions",
+                (SidebarEntry(User, _("Users"), "person"), SidebarEntry(Group, _("Groups and roles"), "people")),
+            ),
         ),
     ),
 )

@@ -130,9 +130,9 @@ def test_a_webhook_is_changed_and_deleted(operator, clock):
         ({"verifier": "SLACK_BASED"}, "Missing secretValue"),
         ({"headers": "X-Key"}, "Line 1 is invalid"),
         ({"starts": "ship = soon"}, "Not a valid version: soon"),
-        ({"starts": "shp"}, "Workflow `shp` does not exist. Did you mean `ship`?"),
-        ({"starts": "ship = 3"}, "Version 3 of workflow `ship` does not exist."),
-        ({"receivers": "billing"}, "Workflow `billing` does not exist. Did you mean `bill`?"),
+        ({"starts": "shp"}, "Workflow shp does not exist. Did you mean ship?"),
+        ({"starts": "ship = 3"}, "Version 3 of workflow ship does not exist."),
+        ({"receivers": "billing"}, "Workflow billing does not exist. Did you mean bill?"),
     ],
     ids=str,
 )
