@@ -16,9 +16,8 @@ from ..ai import wiring as ai
 from ..ai.models import Integration, Prompt
 from ..alerts.queries import audited_alerts, audited_views
 from ..bulk.queries import operations_of
-from ..core.step_types import unregister_ai_types
-from ..core.step_types.other_runs import GetWorkflowStep, TerminateWorkflowStep, UpdateTaskStep
-from ..core.step_types.worker_tasks import EventStep, HttpPollStep, HttpStep, JdbcStep, KafkaPublishStep
+from ..core.step_types import STEP_TYPES, unregister_ai_types
+from ..core.step_types.ai import AiTask
 from ..db import fields
 from ..definitions.commands import register_save_check
 from ..definitions.models import SchemaDefinition, TaskDefinition, WorkflowDefinition
@@ -65,12 +64,6 @@ AUDITED_ROWS = {
 }
 """The rows that an actor with grants may see, by the types of their entries in the audit log."""
 
-SYSTEM_TASKS = (
-    *(HttpStep.type, HttpPollStep.type, JdbcStep.type, EventStep.type, KafkaPublishStep.type),
-    *(UpdateTaskStep.type, GetWorkflowStep.type, TerminateWorkflowStep.type),
-)
-"""The types of tasks that `load_system_workers` returns the workers of."""
-
 
 def connect() -> None:
     """Connect signal handlers, triggers and what slices register with one another."""
@@ -86,7 +79,8 @@ def connect() -> None:
     message_handlers.connect_handlers()
     on_decision(record_decision)
     audit.announce_changes_of(ScopeRole)
-    registry.register_workers(SYSTEM_TASKS, load_system_workers)
+    types = [each.type for each in STEP_TYPES.values() if each.is_built_in and not isinstance(each, AiTask)]
+    registry.register_workers(types, load_system_workers)
     network_guard.register_self_test(require_effective_guard)
     register_save_check(require_passing_cases)
     PERSONS.value = persons_waited_for
