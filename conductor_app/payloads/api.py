@@ -69,12 +69,7 @@ LOCATION = NamedTable("ExternalStorageLocation", *fields_of_type(read_text, "uri
 
 
 def parse_new_file(document: dict[str, Any]) -> tuple[str, str, str, str]:
-    """Return run, attempt, name and content type of a new file.
-
-    Raises:
-        ValidationFailed: when a field is invalid
-        Invalid: when the run is missing, or the content type is invalid.
-    """
+    """Return run, attempt, name and content type of a new file."""
     fields = read_request(document, NEW_FILE, "createFile.request")
     if not fields["workflowId"]:
         raise Invalid("workflowId is missing: it names the run that the file belongs to.")
@@ -391,11 +386,7 @@ class PayloadContent(ConductorView):
 
 
 def parse_choice(name: str, choice: str, choices: dict[str, str]) -> str:
-    """Return the choice in upper or lower case as listed.
-
-    Raises:
-        Invalid: when it is not one of the choices.
-    """
+    """Return the choice in upper or lower case as listed."""
     if choice.upper() not in choices:
         raise Invalid(f"{name} must be one of {', '.join(choices)}; it is '{choice[:100]}'.")
     return choice.upper()

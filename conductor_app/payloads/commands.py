@@ -181,7 +181,6 @@ def stream_payload(path: str) -> tuple[int, Iterator[bytes]]:
     """Return the size of a payload in bytes, and its content in chunks.
 
     Raises:
-        NotFound: when there is no such payload.
         PayloadMissing: when the file is missing in the storage.
         Busy: when the storage cannot be reached.
     """

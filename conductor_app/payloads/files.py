@@ -57,7 +57,6 @@ def find_handle(run_id: str, file_id: str) -> FileHandle:
     """Return a file of this run, or of a run with the same root run.
 
     Raises:
-        NotFound: when there is no such file.
         Forbidden: when the file belongs to an unrelated run.
     """
     row = _find_row(file_id)
@@ -70,7 +69,6 @@ def find_unfinished(run_id: str, file_id: str) -> FileHandle:
     """Return a file of this run whose upload is not complete.
 
     Raises:
-        NotFound: when there is no such file.
         Forbidden: when the file belongs to another run.
         Conflict: when the file is uploaded.
     """
@@ -123,7 +121,6 @@ def finish_upload(run_id: str, file_id: str) -> FileHandle:
     """Complete the upload of a file.
 
     Raises:
-        NotFound: when there is no such file.
         Forbidden: when the file belongs to another run.
         Conflict: when the file is uploaded.
         Invalid: when the file has no content.
@@ -161,7 +158,6 @@ def store_content(run_id: str, file_id: str, content: "File[bytes]", digest: str
     """Store the content of an unfinished file. It replaces earlier content.
 
     Raises:
-        NotFound: when there is no such file.
         Forbidden: when the file belongs to another run.
         Conflict: when the file is uploaded.
         Busy: when the storage cannot be reached.
@@ -180,7 +176,6 @@ def stream_content(run_id: str, file_id: str) -> tuple[FileHandle, Iterator[byte
     """Return a file and its content in chunks.
 
     Raises:
-        NotFound: when there is no such file.
         Forbidden: when the file belongs to an unrelated run.
         Invalid: when the file is not uploaded yet.
         Busy: when the storage cannot be reached.
@@ -194,7 +189,6 @@ def find_uploaded(run_id: str, file_id: str) -> FileHandle:
     """Return an uploaded file.
 
     Raises:
-        NotFound: when there is no such file.
         Forbidden: when the file belongs to an unrelated run.
         Invalid: when the file is not uploaded yet.
     """
@@ -208,7 +202,6 @@ def begin_multipart(run_id: str, file_id: str) -> FileHandle:
     """Start a multipart upload of a file. Parts of an earlier multipart upload are discarded.
 
     Raises:
-        NotFound: when there is no such file.
         Forbidden: when the file belongs to another run.
         Conflict: when the file is uploaded.
     """
@@ -220,7 +213,6 @@ def abort_multipart(run_id: str, file_id: str, upload_id: str) -> None:
     """Abort a multipart upload and discard its parts.
 
     Raises:
-        NotFound: when there is no such file or multipart upload.
         Forbidden: when the file belongs to another run.
         Conflict: when the file is uploaded.
     """
@@ -241,7 +233,6 @@ def find_part(run_id: str, file_id: str, upload_id: str, number: int) -> FileHan
     """Return the file of a multipart upload, and check that this part can be uploaded.
 
     Raises:
-        NotFound: when there is no such file or multipart upload.
         Forbidden: when the file belongs to another run.
         Conflict: when the file is uploaded.
         Invalid: when the number is out of range.
@@ -275,7 +266,6 @@ def complete_multipart(run_id: str, file_id: str, upload_id: str, digests: Seque
     """Join the parts of a multipart upload into one file. `digests`: those of the parts, in order.
 
     Raises:
-        NotFound: when there is no such file or multipart upload.
         Forbidden: when the file belongs to another run.
         Conflict: when the file is uploaded.
         Invalid: when the digests do not match the uploaded parts.

@@ -212,11 +212,7 @@ class Server:
 
 
 def parse_duration(duration: Duration) -> int:
-    """Return a duration in milliseconds. A number is in seconds.
-
-    Raises:
-        ValueError: when it is no duration, or is negative.
-    """
+    """Return a duration in milliseconds. A number is in seconds."""
     if isinstance(duration, timedelta):
         milliseconds = duration / timedelta(milliseconds=1)
     elif isinstance(duration, str):

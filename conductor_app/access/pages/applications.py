@@ -205,11 +205,7 @@ class GrantForm(forms.ModelForm):
         fields = ("user", "group", "target_type", "target_id", "access")
 
     def clean(self) -> dict[str, Any]:
-        """Validate the subject and the target.
-
-        Raises:
-            ValidationError: when the form names both a user and a group, or neither.
-        """
+        """Validate the subject and the target."""
         cleaned = super().clean() or {}
         if bool(cleaned.get("user")) == bool(cleaned.get("group")):
             raise forms.ValidationError(_("Choose either a user or a group."))

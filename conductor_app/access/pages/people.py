@@ -105,11 +105,7 @@ class AccessForm(forms.Form):
         return [(value, label, value == chosen) for value, label in cast(Any, self.fields["scope"]).choices]
 
     def clean(self) -> dict[str, Any]:
-        """Build the access.
-
-        Raises:
-            ValidationError: when the scope is empty or not valid.
-        """
+        """Build the access."""
         cleaned = super().clean() or {}
         if "role" not in cleaned or "scope" not in cleaned:
             return cleaned

@@ -95,11 +95,7 @@ class NamedValueAdmin(GrantedRowsAdmin):
         return TemplateResponse(request, "ops/web/named_value.html", {**context, "opts": self.opts, "form": form})
 
     def _require_permission_to_save(self, request: HttpRequest, name: str) -> None:
-        """Require the permission to add a value with this name, or to change it if it exists.
-
-        Raises:
-            PermissionDenied: when the user does not have it.
-        """
+        """Require the permission to add a value with this name, or to change it if it exists."""
         if not request.user.has_perms((self._permission_to("add"), self._permission_to("change"))):
             verb = "change" if self.model._default_manager.filter(pk=name).exists() else "add"
             require_permission(request, self._permission_to(verb), self.model(name=name))

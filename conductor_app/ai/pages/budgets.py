@@ -46,20 +46,12 @@ HOUR_MINUTES = 60
 
 
 def parse_budget_choice(text: str) -> dict[str, str] | None:
-    """Return the budget of a form, None for all.
-
-    Raises:
-        Invalid: when there is no such budget.
-    """
+    """Return the budget of a form, None for all."""
     return find_reference(parse_number(text, _("budget"), digits=18)) if text else None
 
 
 def add_budget_alert(form_data: QueryDict, by: str) -> Alert:
-    """Add the alert of the form to the user's view of alerts on budgets, which is created if it is missing.
-
-    Raises:
-        Invalid: when a field is invalid.
-    """
+    """Add the alert of the form to the user's view of alerts on budgets, which is created if it is missing."""
     percent = parse_number(form_data.get("percent", ""), _("share"), digits=3)
     budget = parse_budget_choice(form_data.get("budget", ""))
     targets = [parse_number(text, _("target"), digits=18) for text in form_data.getlist("target")]

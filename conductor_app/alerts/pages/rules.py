@@ -156,12 +156,7 @@ def _choices(request: HttpRequest) -> dict[str, Any]:
 
 
 def _save_alert(request: HttpRequest) -> Alert:
-    """Save an alert on the runs of a view, or on a budget.
-
-    Raises:
-        NotFound: when there is no such view that the user may see.
-        Invalid: when a value is invalid.
-    """
+    """Save an alert on the runs of a view, or on a budget."""
     form_data = request.POST
     view_id = parse_number(form_data.get("view", ""), _("Saved view"), digits=18)
     view: SavedView | None = visible_views(request).filter(pk=view_id).first()

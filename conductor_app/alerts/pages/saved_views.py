@@ -97,11 +97,7 @@ class ViewPage(ObjectPage):
     shows_granted_rows = True
 
     def get_context(self, request: HttpRequest, view_id: int) -> Any:
-        """Redirect to the list of the runs.
-
-        Raises:
-            NotFound: when there is no such view that the user may see.
-        """
+        """Redirect to the list of the runs."""
         view = visible_views(request).filter(pk=min(view_id, 2**62)).first()
         if view is None:
             raise NotFound(_("No such view, or it is not shared."))

@@ -65,11 +65,7 @@ ACTION_OPTIONS = {name: action.options for name, action in RUN_ACTIONS.items()} 
 
 
 def parse_selection(form_data: QueryDict) -> dict[str, Any]:
-    """Parse the selection of an address or a form.
-
-    Raises:
-        Invalid: when a filter is invalid.
-    """
+    """Parse the selection of an address or a form."""
     found: dict[str, Any] = {}
     for name in selections.FILTERS:
         values = [value for value in form_data.getlist(name) if value]

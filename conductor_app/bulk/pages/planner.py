@@ -342,11 +342,7 @@ def _plan_result(found: OperationPlan, run: Run) -> dict[str, Any]:
 
 
 def parse_operation(form_data: Mapping[str, str], run: Run, attempt: Attempt | None) -> Operation:
-    """Return the operation that a form requests.
-
-    Raises:
-        Invalid: when the operation is unknown, or a number or an input is invalid.
-    """
+    """Return the operation that a form requests."""
     do = form_data.get("do", "retry")
     if do not in OPERATIONS:
         raise Invalid(_("Unknown operation: %(do)r.") % {"do": do[:40]})
@@ -365,11 +361,7 @@ def parse_operation(form_data: Mapping[str, str], run: Run, attempt: Attempt | N
 
 
 def selected_attempt(form_data: Mapping[str, str]) -> Attempt | None:
-    """Return the attempt that a form names. The engine checks that it belongs to the run or to a run below it.
-
-    Raises:
-        NotFound: when there is no such attempt.
-    """
+    """Return the attempt that a form names. The engine checks that it belongs to the run or to a run below it."""
     if form_data.get("do") not in FROM_TASK_OPERATIONS or not form_data.get("attempt"):
         return None
     found = visible(Attempt.objects.of_runs().filter(pk=form_data["attempt"])).select_related("task").first()

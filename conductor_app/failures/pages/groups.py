@@ -242,11 +242,7 @@ class FailureGroupPage(ObjectPage):
         }
 
     def handle_post(self, request: HttpRequest, group_id: int) -> HttpResponse:
-        """Handle a button of the page.
-
-        Raises:
-            NotFound: when there is no such group.
-        """
+        """Handle a button of the page."""
         require_permission_on_any(request, PERMISSION)
         group, _parts = _find_group_and_parts(group_id)
         require_permission(request, PERMISSION, group)

@@ -190,7 +190,6 @@ class HumanTaskAnswerPage(ObjectPage):
 
         Raises:
             PermissionDenied: when the user may not act on the task.
-            NotFound: when there is no such open human task.
         """
         attempt, act = _find_attempt(id), ACTIONS.get(request.POST.get("do", ""))
         if not may_act(request, attempt):

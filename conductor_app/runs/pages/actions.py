@@ -101,11 +101,7 @@ class RunAction:
         return RUN.allows(status, self.event) and RUN.after(status, self.event) != status
 
     def parse_options(self, answers: Mapping[str, str]) -> dict[str, Any]:
-        """Return the selected options, and the attempt that the action requires.
-
-        Raises:
-            Invalid: when the form names no attempt.
-        """
+        """Return the selected options, and the attempt that the action requires."""
         options: dict[str, Any] = {name: True for name, _label in self.options if name in answers}
         if not self.needs_attempt:
             return options

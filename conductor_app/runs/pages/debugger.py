@@ -48,11 +48,7 @@ def breakpoints_context(found: Iterable[Breakpoint], steps: Iterable[str], addre
 
 
 def parse_breakpoint_form(form: Mapping[str, str]) -> BreakpointRequest:
-    """Return the breakpoint of a submitted form.
-
-    Raises:
-        Invalid: when the number of minutes is no number.
-    """
+    """Return the breakpoint of a submitted form."""
     minutes = parse_number(form["minutes"], _("number of minutes")) if form.get("minutes", "").strip() else 0
     return BreakpointRequest(form.get("ref", ""), form.get("place", ""), form.get("condition", ""), minutes)
 
@@ -132,11 +128,7 @@ CONTINUED = {
 
 
 def _continue_request(form: Any, do: str) -> ContinueRequest:
-    """Return how the task continues, with the payloads that the form has changed.
-
-    Raises:
-        Invalid: when a payload is not a JSON object.
-    """
+    """Return how the task continues, with the payloads that the form has changed."""
     payload = form.get("payload", "")
     if payload not in ("", "input", "output"):
         raise Invalid(_("Unknown payload."))

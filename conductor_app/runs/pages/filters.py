@@ -41,11 +41,7 @@ UNIT_MS = {"ms": 1, "s": SECOND, "min": MINUTE, "m": MINUTE, "h": HOUR, "d": DAY
 
 
 def parse_time(text: str) -> int:
-    """Return a time in milliseconds. `text`: an ISO time in the user's time zone, or milliseconds.
-
-    Raises:
-        Invalid: when the text is not a time.
-    """
+    """Return a time in milliseconds. `text`: an ISO time in the user's time zone, or milliseconds."""
     if text.isdecimal() and len(text) < 16:
         return int(text)
     try:
@@ -58,11 +54,7 @@ def parse_time(text: str) -> int:
 
 
 def parse_duration(text: str) -> int:
-    """Return a duration in milliseconds. `text`: `90` (seconds), `1.5 s`, `3 min`, `2 h`.
-
-    Raises:
-        Invalid: when the text is not a duration.
-    """
+    """Return a duration in milliseconds. `text`: `90` (seconds), `1.5 s`, `3 min`, `2 h`."""
     number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")
     unit = text.strip()[len(number) :].strip() or "s"
     try:
@@ -77,11 +69,7 @@ def parse_duration(text: str) -> int:
 
 
 def parse_integer(text: str) -> int:
-    """Return a whole number.
-
-    Raises:
-        Invalid: when the text is not a whole number of at most 9 digits.
-    """
+    """Return a whole number."""
     if not text.isdecimal() or len(text) > 9:
         raise Invalid(_format_refusal(_("Not a valid integer: %(text)s."), text))
     return int(text)
@@ -153,11 +141,7 @@ EXTRA_FIELDS = tuple(
 
 
 def parse_selection(query: QueryDict) -> dict[str, Any]:
-    """Return the selection of an address.
-
-    Raises:
-        Invalid: when a filter is invalid.
-    """
+    """Return the selection of an address."""
     found: dict[str, Any] = {}
     for field in FILTER_FIELDS:
         if text := clean_text(query.get(field.name, "")):
@@ -321,11 +305,7 @@ EXPORT_COLUMNS = (
 
 
 def export_runs(runs: QuerySet[Run], sort: SortColumn, format: str) -> StreamingHttpResponse:
-    """Stream the runs as `csv` or `json`.
-
-    Raises:
-        Http404: when the format is unknown.
-    """
+    """Stream the runs as `csv` or `json`."""
     if format not in EXPORT_TYPES:
         raise Http404
     return download_rows("runs", format, EXPORT_COLUMNS, _export_rows(runs, sort))
@@ -372,11 +352,7 @@ LIST_FIELDS = ("ids", "status")
 
 
 def list_parameters(form_data: QueryDict) -> dict[str, str]:
-    """Return the parameters of the plan for all runs that a filtered list of runs shows.
-
-    Raises:
-        Invalid: when a filter is invalid.
-    """
+    """Return the parameters of the plan for all runs that a filtered list of runs shows."""
     return selection_parameters(parse_selection(form_data))
 
 

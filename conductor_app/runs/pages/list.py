@@ -141,20 +141,12 @@ SORT_LABELS = {
 
 
 def matching_runs(request: HttpRequest) -> QuerySet[Run]:
-    """Return the runs that match the address.
-
-    Raises:
-        Invalid: when a filter is invalid.
-    """
+    """Return the runs that match the address."""
     return runs_with_coverage(request)[0]
 
 
 def runs_with_coverage(request: HttpRequest) -> tuple[RunQuerySet, list[selections.ScanNote]]:
-    """Return the runs that match the address, and notes about filters that searched only the newest runs.
-
-    Raises:
-        Invalid: when a filter is invalid.
-    """
+    """Return the runs that match the address, and notes about filters that searched only the newest runs."""
     rows, notes = selections.select_with_notes(
         parse_selection(request.GET), by_start=requested_sort(request).column == "created_at"
     )

@@ -165,12 +165,7 @@ def _selected_ids(request: HttpRequest) -> list[int]:
 
 
 def _act(request: HttpRequest, ids: Iterable[int]) -> None:
-    """Retry or discard messages, and show the result on the next page.
-
-    Raises:
-        PermissionDenied: when the user may not change the receiver of one of them.
-        Invalid: when the action is unknown, or the reason is missing.
-    """
+    """Retry or discard messages, and show the result on the next page."""
     shown = list(_shown_messages(request).filter(pk__in=ids).only("subject", "to"))
     for message in shown:
         require_permission(request, act_permission(message), message)

@@ -260,11 +260,7 @@ def _unreached_step_context(view_model: RunViewModel, request: HttpRequest) -> d
 
 
 def raw_document(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str, field: str) -> HttpResponse:
-    """Download a document of the run as JSON.
-
-    Raises:
-        Http404: when there is no such document.
-    """
+    """Download a document of the run as JSON."""
     run = _find_run(request, run_id)
     if field not in DOCUMENTS:
         raise Http404
@@ -272,11 +268,7 @@ def raw_document(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: st
 
 
 def export_run_file(request: HttpRequest, run_id: str) -> HttpResponse:
-    """Download the run as a bundle.
-
-    Raises:
-        Http404: when there is no such run.
-    """
+    """Download the run as a bundle."""
     _find_run(request, run_id)
     run = Run.objects.get(pk=run_id)
     try:
@@ -288,11 +280,7 @@ def export_run_file(request: HttpRequest, run_id: str) -> HttpResponse:
 
 
 def handle_action(request: HttpRequest, run_id: str, name: str) -> HttpResponse:
-    """Execute the command of a button and show its result on the page.
-
-    Raises:
-        Http404: when the action is unknown.
-    """
+    """Execute the command of a button and show its result on the page."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     action = RUN_ACTIONS.get(name)

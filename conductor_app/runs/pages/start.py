@@ -88,22 +88,14 @@ class StartForm(forms.Form):
     reason = forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"))
 
     def clean_labels(self) -> list[str]:
-        """Parse comma-separated labels.
-
-        Raises:
-            ValidationError: when a label is invalid, or there are too many.
-        """
+        """Parse comma-separated labels."""
         try:
             return clean_labels(label for label in self.cleaned_data["labels"].split(",") if label.strip())
         except Invalid as refused:
             raise forms.ValidationError(refused.message) from refused
 
     def clean_starts_at(self) -> int:
-        """Return the start time in milliseconds, 0 for now.
-
-        Raises:
-            ValidationError: when the time has passed.
-        """
+        """Return the start time in milliseconds, 0 for now."""
         moment = self.cleaned_data["starts_at"]
         at = round(moment.timestamp() * 1000) if moment else 0
         if at and at <= clock.now():
@@ -111,11 +103,7 @@ class StartForm(forms.Form):
         return at
 
     def clean_domains(self) -> dict[str, str]:
-        """Parse `task = domain` pairs, one per line.
-
-        Raises:
-            ValidationError: when a line is invalid.
-        """
+        """Parse `task = domain` pairs, one per line."""
         pairs: dict[str, str] = {}
         for number, line in enumerate(self.cleaned_data["domains"].splitlines(), 1):
             if not line.strip():

@@ -70,11 +70,7 @@ class TaskActionPage(ObjectPage):
 
 
 def find_attempt(attempt_id: str) -> Attempt:
-    """Return an attempt that the actor may see, with what its panel shows.
-
-    Raises:
-        NotFound: when there is no such attempt.
-    """
+    """Return an attempt that the actor may see, with what its panel shows."""
     attempt = visible(attempts_for_panel().filter(pk=attempt_id)).first()
     if attempt is None:
         raise NotFound(_("No such attempt: %(id)s.") % {"id": attempt_id})

@@ -116,11 +116,7 @@ class ClocksField(forms.Field):
     widget = ClocksWidget
 
     def clean(self, value: list[ScheduleClock]) -> list[dict[str, str]]:
-        """Return the entries of the schedule's document.
-
-        Raises:
-            ValidationError: when a row is invalid.
-        """
+        """Return the entries of the schedule's document."""
         for number, row in enumerate(value, 1):
             try:
                 parse_cron(row.expression)
@@ -238,11 +234,7 @@ class ScheduleForm(forms.Form):
 
 
 def parse_time(text: str) -> int | None:
-    """Return an ISO time in milliseconds. A time without a zone is UTC.
-
-    Raises:
-        Invalid: when the text is not a time.
-    """
+    """Return an ISO time in milliseconds. A time without a zone is UTC."""
     if not text.strip():
         return None
     try:

@@ -256,11 +256,7 @@ class ScheduleAdmin(GrantedRowsAdmin):
         return True
 
     def act(self, request: HttpRequest, pk: int, act: str) -> HttpResponse:
-        """Handle a button of the page.
-
-        Raises:
-            Http404: when the action is unknown.
-        """
+        """Handle a button of the page."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         permission = {"run": RUN_PERMISSION, "delete": _required_permission(request, DELETE_PERMISSION)}.get(act)

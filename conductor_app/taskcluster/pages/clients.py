@@ -51,11 +51,7 @@ class ScopesForm(forms.ModelForm):
     )
 
     def clean(self) -> dict[str, Any]:
-        """Validate the scopes as the engine does.
-
-        Raises:
-            ValidationError: when the engine would reject the values.
-        """
+        """Validate the scopes as the engine does."""
         cleaned = super().clean() or {}
         if not self.errors:
             try:

@@ -60,11 +60,7 @@ class WhyWaitingPage(ObjectPage):
     route = "why-waiting/<str:attempt_id>/"
 
     def get_context(self, request: HttpRequest, attempt_id: str) -> dict[str, Any]:
-        """Return the gates, the limits and the queue position of the attempt.
-
-        Raises:
-            NotFound: when there is no such attempt.
-        """
+        """Return the gates, the limits and the queue position of the attempt."""
         now = clock.now()
         attempt = visible(attempts_for_panel().filter(pk=attempt_id)).first()
         if attempt is None:
@@ -277,11 +273,7 @@ class QueuePage(ObjectPage):
         }
 
     def handle_post(self, request: HttpRequest) -> HttpResponse:
-        """Handle a button of the page.
-
-        Raises:
-            NotFound: when there is no such queue.
-        """
+        """Handle a button of the page."""
         require_permission(request, PERMISSION)
         name = _queue_name(request)
         try:
