@@ -151,6 +151,13 @@ def _filter_statuses(found: RunQuerySet, statuses: list[str]) -> RunQuerySet:
     return found.filter(status__in=statuses)
 
 
+def _filter_failed_since(found: RunQuerySet, moment: int) -> RunQuerySet:
+    """Select runs that failed or timed out since a moment, also those that were retried, rerun or restarted since."""
+    ended = Run.objects.filter(status__in=UNSUCCESSFUL_STATUSES, ended_at__gte=moment).values("pk")
+    reopened = Run.objects.filter(failed_before_at__gte=moment).values("pk")
+    return found.filter(Q(pk__in=ended) | Q(pk__in=reopened))
+
+
 def _filter_top_level(found: RunQuerySet, answer: str) -> RunQuerySet:
     if answer != "yes":
         raise Invalid(f"Invalid value of the filter top_level: {answer!r}. Use: yes.")
@@ -208,6 +215,7 @@ INDEXED_FILTERS: dict[str, Callable[[RunQuerySet, Any], RunQuerySet]] = {
     "started_before": lambda found, moment: found.filter(created_at__lt=moment),
     "ended_since": lambda found, moment: found.filter(ended_at__gte=moment),
     "ended_before": lambda found, moment: found.filter(ended_at__lt=moment),
+    "failed_since": _filter_failed_since,
     "correlation_id": lambda found, id: found.filter(correlation_id=id).exclude(correlation_id=""),
     "label": lambda found, label: found.filter(pk__in=RunLabel.objects.filter(name=label).values("run_id")),
     "top_level": _filter_top_level,
@@ -294,6 +302,7 @@ DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
     "started_before": _describe_time(gettext_lazy("started before %(moment)s")),
     "ended_since": _describe_time(gettext_lazy("ended after %(moment)s")),
     "ended_before": _describe_time(gettext_lazy("ended before %(moment)s")),
+    "failed_since": _describe_time(gettext_lazy("that failed after %(moment)s")),
     "correlation_id": _describe_value(gettext_lazy("with correlation id %(value)s")),
     "label": _describe_value(gettext_lazy("labeled %(value)s")),
     "top_level": lambda answer: _("without a parent run"),
@@ -315,7 +324,7 @@ Selection = Mapping[str, Any]
 Filter = Callable[[RunQuerySet, Any], RunQuerySet | ScannedRuns]
 FILTERS: dict[str, Filter] = {"search": search_runs, **INDEXED_FILTERS, **SCANNING_FILTERS}
 """All filters of runs. The scanning ones come last, so that the others leave fewer rows to scan."""
-MOMENTS = ("started_since", "started_before", "ended_since", "ended_before")
+MOMENTS = ("started_since", "started_before", "ended_since", "ended_before", "failed_since")
 MAX_INTEGER = 2**63 - 1
 TYPES: dict[str, type | tuple[type, ...]] = {
     "ids": (list, tuple),

@@ -250,6 +250,7 @@ class Run:
     ended_at: int | None = None
     last_retried_at: int = 0
     idle_ms: int = 0  # time between an end and the retry or rerun that opened the run again
+    failed_before_at: int | None = None  # when it last failed before it was opened again
     wake_at: int = NEVER
     correlation_id: str = ""
     priority: int = 0

@@ -82,6 +82,8 @@ class Run(models.Model):
     ended_at = MomentField(null=True)
     last_retried_at = MomentField(default=0)
     idle_ms = models.BigIntegerField(default=0, db_default=0)
+    # When the run last failed or timed out before a retry, rerun or restart; null for nearly every run.
+    failed_before_at = MomentField(null=True)
     wake_at = MomentField(default=NEVER)
     revision = models.IntegerField(default=0)
     next_seq = models.IntegerField(default=1)
@@ -164,6 +166,9 @@ class Run(models.Model):
             models.Index(name="run_with_reason_by_start", fields=["-created_at", "name"], condition=~Q(reason="")),
             models.Index(name="run_with_failures", fields=["-created_at"], condition=~Q(failed_refs=[])),
             models.Index(name="run_by_end", fields=["ended_at", "status"], condition=Q(ended_at__isnull=False)),
+            models.Index(
+                name="run_failed_before", fields=["failed_before_at"], condition=Q(failed_before_at__isnull=False)
+            ),
             models.Index(name="run_by_schedule", fields=["schedule"], condition=status_in(RUN.open) & ~Q(schedule="")),
             models.Index(name="run_of_schedule", fields=["schedule", "-created_at"], condition=~Q(schedule="")),
             models.Index(name="run_with_breakpoints", fields=["-id"], condition=Q(debug__isnull=False)),

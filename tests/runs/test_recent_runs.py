@@ -3,6 +3,7 @@
 import pytest
 
 from conductor_app.definitions.models import WorkflowDefinition
+from conductor_app.runs.commands import repair
 from conductor_app.runs.models import Run
 from conductor_app.runs.queries import recent as step_history
 from conductor_app.runs.queries.recent import (
@@ -120,3 +121,34 @@ def test_runs_are_counted_by_start_and_result(clock):
 
     assert (counts["completed"][-3], counts["failed"][-3], counts["open"][-1]) == (1, 1, 1)
     assert sum(map(sum, counts.values())) == 3 and not is_cut
+
+
+def test_a_retried_failure_stays_counted_at_its_time(clock):
+    define_task("ship", retryCount=0)
+    define_workflow("order", step("ship"))
+    run = start_run("order")
+    claim_and_report("ship", "FAILED")
+    clock.advance(seconds=2 * 3600)
+    repair.retry(run.pk, "ann")
+    claim_and_report("ship")
+    day, orders = TimeRange.aligned("24h", clock.now()), Run.objects.of_definition("order")
+
+    by_end, by_start = runs_by_result(orders, day, "ended_at")[0], runs_by_result(orders, day)[0]
+
+    assert (by_end["reopened"][-3], by_end["completed"][-1], sum(map(sum, by_end.values()))) == (1, 1, 2)
+    assert (by_start["reopened"][-3], sum(map(sum, by_start.values()))) == (1, 1)
+
+
+def test_a_run_that_failed_again_is_counted_once_by_its_start(clock):
+    define_task("ship", retryCount=0)
+    define_workflow("order", step("ship"))
+    run = start_run("order")
+    claim_and_report("ship", "FAILED")
+    repair.retry(run.pk, "ann")
+    claim_and_report("ship", "FAILED")
+    day, orders = TimeRange.aligned("24h", clock.now()), Run.objects.of_definition("order")
+
+    by_end, by_start = runs_by_result(orders, day, "ended_at")[0], runs_by_result(orders, day)[0]
+
+    assert (by_end["reopened"][-1], by_end["failed"][-1]) == (1, 1)
+    assert (by_start["reopened"][-1], by_start["failed"][-1]) == (0, 1)

@@ -12,7 +12,7 @@ from conductor_app.bulk import selections
 from conductor_app.bulk import selections as scanning
 from conductor_app.db import keyset_pages
 from conductor_app.definitions.models import DurationBaseline
-from conductor_app.runs.commands import control
+from conductor_app.runs.commands import control, repair
 from conductor_app.runs.models import Run
 from conductor_app.web import pages as paginator
 from tests.page_text import html, page_text, run_url
@@ -164,6 +164,22 @@ def test_views_are_tabs_with_counts(operator, orders):
     shown = html(operator.get(LIST, {"name": "order"}))
     assert re.search(r'aria-current="page">\s*Cards', shown) and "Save as a view" not in shown
     assert "Save as a view" in html(operator.get(LIST, {"name": "order", "status": "FAILED"}))
+
+
+@pytest.mark.parametrize("reopen", [repair.retry, repair.restart])
+def test_a_failure_of_the_last_day_stays_listed_after_its_run_was_reopened(operator, orders, clock, reopen):
+    run = start_run("order", correlation_id="order-4711")
+    clock.advance(seconds=2 * 86_400)
+    claim_and_report("charge", "FAILED")
+    assert "Failed in 24 h 1" in page_text(operator.get(f"{LIST}views/"))
+
+    reopen(run.pk, "ann")
+    claim_and_report("charge")
+
+    assert "Failed in 24 h 1" in page_text(operator.get(f"{LIST}views/"))
+    assert "Completed retried" in page_text(operator.get(LIST, {"failed": "24h"}))
+    clock.advance(seconds=86_500)
+    assert "order-4711" not in page_text(operator.get(LIST, {"failed": "24h"}))
 
 
 def test_the_actions_on_a_selection_are_buttons_of_the_list(operator, orders):

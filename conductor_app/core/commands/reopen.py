@@ -321,6 +321,7 @@ def reopened_run_facts(run: Run, now: int) -> dict[str, Any]:
         "failed_refs": (),
         "failed_names": (),
         "last_retried_at": now,
+        "failed_before_at": run.ended_at if run.status in (FAILED, TIMED_OUT) else run.failed_before_at,
         "idle_ms": run.idle_ms + max(now - (now if run.ended_at is None else run.ended_at), 0),
         # A run that has started does not wait for its concurrency limit again. A restart sets this itself.
         "is_held": False,

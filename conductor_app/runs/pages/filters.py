@@ -113,6 +113,7 @@ FILTER_FIELDS: tuple[FilterField, ...] = (
     FilterField("started_before", gettext_lazy("Started before"), "started_before", parse_time),
     FilterField("ended_since", gettext_lazy("Ended after"), "ended_since", parse_time),
     FilterField("ended_before", gettext_lazy("Ended before"), "ended_before", parse_time),
+    FilterField("failed_since", gettext_lazy("Failed after"), "failed_since", parse_time),
     FilterField("least", gettext_lazy("Min. duration"), "least_ms", parse_duration, "30 s"),
     FilterField("most", gettext_lazy("Max. duration"), "most_ms", parse_duration, "5 min"),
     FilterField("correlation_id", gettext_lazy("Correlation id"), "correlation_id"),
@@ -150,6 +151,8 @@ def parse_selection(query: QueryDict) -> dict[str, Any]:
         found["status"] = statuses
     if (since := _preset_start(query.get("started", ""))) is not None:
         found["started_since"] = max(since, found.get("started_since", 0))
+    if (since := _preset_start(query.get("failed", ""))) is not None:
+        found["failed_since"] = max(since, found.get("failed_since", 0))
     return found
 
 
@@ -183,8 +186,9 @@ def active_filters(query: QueryDict) -> list[FilterChip]:
         for f in FILTER_FIELDS
         if (text := clean_text(query.get(f.name, "")))
     ]
-    if preset := START_PRESETS.get(query.get("started", "")):
-        found.append(FilterChip(_("Started"), str(preset), _address_without(query, "started")))
+    for name, label in (("started", _("Started")), ("failed", _("Failed"))):
+        if preset := START_PRESETS.get(query.get(name, "")):
+            found.append(FilterChip(label, str(preset), _address_without(query, name)))
     for status in parse_statuses(query):
         others = [other for other in parse_statuses(query) if other != status]
         parameters = _copy_parameters(query, "status")
@@ -244,6 +248,7 @@ def filter_bar(query: QueryDict) -> Mapping[str, Any]:
         "definition": query.get("name", ""),
         "definitions": definition_choices(query.get("name", "")),
         "started": query.get("started", ""),
+        "failed": query.get("failed", ""),
         "presets": START_PRESETS.items(),
         "start_fields": [_field_context(field, query) for field in FILTER_FIELDS if field.name in START_FIELDS],
         "when": _describe_start(query),

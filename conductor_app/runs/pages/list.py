@@ -88,7 +88,7 @@ def is_unsaved(request: HttpRequest, tabs: list[ViewTab]) -> bool:
 def _tab_queries(request: HttpRequest) -> Iterator[tuple[str, dict[str, str]]]:
     yield _("All"), {}
     yield _("Running"), {"status": "RUNNING"}
-    yield _("Failed in 24 h"), {"status": "FAILED,TIMED_OUT", "started": "24h"}
+    yield _("Failed in 24 h"), {"failed": "24h"}
     yield _("My starts"), {"started_by": request.user.get_username()}
     for view in visible_views(request)[:MAX_SAVED]:
         yield view.name, selection_query(view.selection)
@@ -111,8 +111,7 @@ def _canonical(query: QueryDict) -> dict[str, Any]:
 
 
 def _preset(query: QueryDict) -> dict[str, Any]:
-    preset = query.get("started")
-    return {"started": preset} if preset else {}
+    return {name: preset for name in ("started", "failed") if (preset := query.get(name))}
 
 
 def _to_parameters(query: dict[str, str]) -> QueryDict:
@@ -423,7 +422,10 @@ class RunAdmin(GrantedRowsAdmin):
 
     @admin.display(description=gettext_lazy("status"))
     def state(self, run: Run) -> SafeString:
-        return render_badge(run.status)
+        if run.failed_before_at is None or run.status in selections.UNSUCCESSFUL_STATUSES:
+            return render_badge(run.status)
+        title = _("It failed, and was retried, rerun or restarted.")
+        return format_html('{} <span class="muted" title="{}">{}</span>', render_badge(run.status), title, _("retried"))
 
     @admin.display(description=gettext_lazy("run"))
     def run(self, run: Run) -> SafeString:

@@ -42,7 +42,7 @@ from ...web.charts import ChartMarker, ChartSeries, TrendChart, chosen_range, ra
 from ...web.documents import annotate_documents
 from ...web.links import RunPageQuery, render_trace
 from ..models import Run, Task, with_labels
-from ..queries.recent import MAX_COUNTED, OPEN, STRIP_LENGTH, RecentRun, annotate_key_inputs, run_key, runs_by_result
+from ..queries.recent import MAX_COUNTED, OPEN, REOPENED, STRIP_LENGTH, RecentRun, annotate_key_inputs, run_key, runs_by_result
 from ..timeline.queries import RunLife, run_lives
 
 DOCUMENTS = ("input", "output", "variables")
@@ -306,6 +306,7 @@ def _summarize(runs: Sequence[RecentRun]) -> str:
 RESULT_SERIES = {
     "completed": (gettext_lazy("Completed"), "succeeded"),
     "failed": (gettext_lazy("Failed"), "failed"),
+    REOPENED: (gettext_lazy("Failed, then retried"), "repaired"),
     "terminated": (gettext_lazy("Terminated"), "stopped"),
     OPEN: (gettext_lazy("Open"), "active"),
 }

@@ -193,7 +193,7 @@ def _has_transition(entry: HistoryEntry, event: str) -> bool:
 
 MAX_COUNTED = 200_000
 RESULTS = {"COMPLETED": "completed", "FAILED": "failed", "TIMED_OUT": "failed", "TERMINATED": "terminated"}
-OPEN = "open"
+OPEN, REOPENED = "open", "reopened"
 MAX_STEPS = 60
 MAX_TASKS = 10_000
 """Tasks that are read. Of runs with more, only the tasks outside of loops are read."""
@@ -206,15 +206,29 @@ def runs_by_result(
 ) -> tuple[dict[str, list[int]], bool]:
     """Return the runs whose time in `column` is in each bar of a range, by result; True if only the newest are counted.
 
-    Runs one query, which an index of the column covers.
+    A run that failed and was opened again counts as reopened: by its end, once more at the time of the failure; by its
+    start, instead of its present result unless that is a failure too. Runs two queries, each covered by an index.
     """
     newest = runs.filter(**{f"{column}__gte": time_range.since, f"{column}__lt": time_range.until})
     rows = newest.order_by(f"-{column}").values(column, "status")[:MAX_COUNTED]
-    counts = {result: [0] * time_range.count for result in (*dict.fromkeys(RESULTS.values()), OPEN)}
+    counts = {result: [0] * time_range.count for result in (*dict.fromkeys(RESULTS.values()), OPEN, REOPENED)}
     counted = 0
     for place, status, count in count_by_bar(rows, time_range, ["status"]):
         counts[RESULTS.get(status, OPEN)][place] += count
         counted += count
+    is_by_start = column == "created_at"
+    # A failure comes after the start, so that the index on failures serves both.
+    failed = (newest if is_by_start else runs).filter(failed_before_at__gte=time_range.since).order_by()
+    if not is_by_start:
+        failed = failed.filter(failed_before_at__lt=time_range.until)
+    rows = failed.values(column if is_by_start else "failed_before_at", "status")[:MAX_COUNTED]
+    for place, status, count in count_by_bar(rows, time_range, ["status"]):
+        result = RESULTS.get(status, OPEN)
+        if not is_by_start:
+            counts[REOPENED][place] += count
+        elif result != "failed":
+            counts[REOPENED][place] += count
+            counts[result][place] -= count
     return counts, counted >= MAX_COUNTED
 
 

@@ -37,9 +37,9 @@ TASK_INSERTED = (*TASK_COLUMNS, "run_id", "name", "type", "attempt_id", "loop_re
 TASK_UPDATED = ("status", "attempt_id", "iteration", "step_state")
 RUN_COLUMNS = (
     "id", "resolved_definition_id", "status", "created_at", "next_seq", "revision", "updated_at", "ended_at",
-    "last_retried_at", "idle_ms", "wake_at", "correlation_id", "priority", "parent_id", "parent_attempt_id", "root_id",
-    "depth", "starter_id", "reason", "failed_attempt_id", "failed_refs", "failed_names", "domains", "limit_key",
-    "is_held", "watched_as", "watched_until", "inbox", "debug", "traceparent", "fairness",
+    "last_retried_at", "idle_ms", "failed_before_at", "wake_at", "correlation_id", "priority", "parent_id",
+    "parent_attempt_id", "root_id", "depth", "starter_id", "reason", "failed_attempt_id", "failed_refs",
+    "failed_names", "domains", "limit_key", "is_held", "watched_as", "watched_until", "inbox", "debug", "traceparent", "fairness",
 )  # fmt: skip
 RUN_UPDATED = (
     "status", "reason", "updated_at", "ended_at", "last_retried_at", "wake_at", "next_seq", "is_held", "inbox",
@@ -50,6 +50,7 @@ RUN_RARELY_UPDATED: dict[str, Callable[[Run], Any]] = {
     "version": lambda run: run.definition.version,
     "created_at": lambda run: run.created_at,
     "idle_ms": lambda run: run.idle_ms,
+    "failed_before_at": lambda run: run.failed_before_at,
     "correlation_id": lambda run: strip_nul(run.correlation_id)[:512],
     "limit_key": lambda run: run.limit_key,
     "debug": lambda run: debug_text(run),
