@@ -1,7 +1,8 @@
 """Catalogs of definitions: versions, use, health and warnings, for one page of a list."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.apps import apps
 from django.db.models import Count, OuterRef, Subquery
@@ -14,15 +15,15 @@ from ..core.states import RUN
 from ..core.step_types.sub_workflows import StartWorkflow, SubWorkflow
 from ..core.validation.findings import BROKEN, NO_TIMEOUT, NO_WORKER, LintContext, closest_name, did_you_mean
 from ..core.validation.lint import lint_definition
-from ..runs.models import Run
+from ..runs.models import Run, run_duration_ms
 from ..tasks.models import Poller
+from ..utils import clock
 from ..utils.formatting import DAY
 from .models import TaskDefinition, WorkflowDefinition
 from .policies import policy_of, time_limits
 from .validation import definition_context, named_workflows
 
-SAMPLE = 1_000
-"""Newest runs of a workflow that the health of its versions is computed from."""
+RESULT_COLUMNS = ("status", "created_at", "ended_at", "idle_ms", "failed_before_at")
 MAX_OPEN = 10_000
 MAX_VERSIONS = 100
 BAD_ENDS = ("FAILED", "TIMED_OUT")
@@ -36,7 +37,10 @@ MAX_NAMES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class VersionHealth:
-    """Results of the newest runs: how many ended and failed, and the 95th percentile of the duration."""
+    """Results of the runs that started in the last 24 hours: how many ended and failed, and the 95th percentile.
+
+    A run counts as failed although it was retried since.
+    """
 
     runs: int = 0
     ended: int = 0
@@ -101,10 +105,10 @@ def catalog_workflows(rows: Sequence[WorkflowDefinition], now: int) -> dict[int,
 def _health_by_name(names: Iterable[str], now: int) -> tuple[dict[str, VersionHealth], bool]:
     """Return the health of each name from the newest runs of the last day, and True if not all runs were read."""
     found = Run.objects.filter(name__in=list(names), created_at__gte=now - DAY).order_by("-created_at")
-    rows = list(found.values_list("name", "status", "created_at", "ended_at")[: MAX_RUNS + 1])
-    by_name: dict[str, list[tuple[str, int | None]]] = {}
-    for name, status, started_at, ended in rows[:MAX_RUNS]:
-        by_name.setdefault(name, []).append((status, None if ended is None else ended - started_at))
+    rows = list(found.values_list("name", *RESULT_COLUMNS)[: MAX_RUNS + 1])
+    by_name: dict[str, list[tuple[Any, ...]]] = {}
+    for name, *result in rows[:MAX_RUNS]:
+        by_name.setdefault(name, []).append(tuple(result))
     return {name: _health_of_runs(runs) for name, runs in by_name.items()}, len(rows) > MAX_RUNS
 
 
@@ -191,7 +195,7 @@ def _find_task_flags(row: TaskDefinition, users: int, is_worked: bool, is_cut: b
 def version_history(name: str) -> list[VersionEntry]:
     """Return all versions of a workflow, newest first. Runs four queries."""
     rows = list(WorkflowDefinition.objects.filter(name=name).order_by("-version")[:MAX_VERSIONS])
-    notes, open_counts, health = _change_notes(name), open_runs(name), _health_by_version(name)
+    notes, open_counts, health = _change_notes(name), open_runs(name), _health_by_version(name, clock.now())
     return [
         VersionEntry(
             row,
@@ -220,22 +224,26 @@ def open_runs(name: str) -> dict[int, int]:
     return dict(counts)
 
 
-def _health_by_version(name: str) -> dict[int, VersionHealth]:
-    """Return the health of each version, from the newest runs."""
-    rows = Run.objects.of_definition(name).order_by("-created_at")
-    found: dict[int, list[tuple[str, int | None]]] = {}
-    for version, status, started_at, ended in rows.values_list("version", "status", "created_at", "ended_at")[:SAMPLE]:
-        found.setdefault(version, []).append((status, None if ended is None else ended - started_at))
+def _health_by_version(name: str, now: int) -> dict[int, VersionHealth]:
+    """Return the health of each version, from the same runs as the health of the name."""
+    rows = Run.objects.of_definition(name).filter(created_at__gte=now - DAY).order_by("-created_at")
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for version, *result in rows.values_list("version", *RESULT_COLUMNS)[:MAX_RUNS]:
+        found.setdefault(version, []).append(tuple(result))
     return {version: _health_of_runs(runs) for version, runs in found.items()}
 
 
-def _health_of_runs(runs: Iterable[tuple[str, int | None]]) -> VersionHealth:
-    """Return the health from status and duration of each run. The duration of an open run is None."""
-    runs = list(runs)
-    ended = [(status, duration_ms) for status, duration_ms in runs if status in RUN.final and duration_ms is not None]
-    spans = sorted(duration_ms for status, duration_ms in ended if status == "COMPLETED")
+def _health_of_runs(runs: Collection[tuple[Any, ...]]) -> VersionHealth:
+    """Return the health from the RESULT_COLUMNS of each run."""
+    ended = [run for run in runs if run[0] in RUN.final]
+    spans = sorted(
+        run_duration_ms(created_at, ended_at, idle_ms, 0)
+        for status, created_at, ended_at, idle_ms, _failed_at in ended
+        if status == "COMPLETED"
+    )
     p95 = spans[min(int(len(spans) * 0.95), len(spans) - 1)] if spans else None
-    return VersionHealth(len(runs), len(ended), sum(status in BAD_ENDS for status, _took in ended), p95)
+    failed = sum(status in BAD_ENDS or failed_at is not None for status, *_times, failed_at in ended)
+    return VersionHealth(len(runs), len(ended), failed, p95)
 
 
 def newest_definitions():

@@ -14,13 +14,13 @@ from django.utils.translation import ngettext
 from ..access.visibility import visible
 from ..core.breakpoints import stops_of
 from ..core.failure_grouping import informative_line
-from ..core.states import COMPLETED, FAILED, PAUSED, RUN, RUNNING, TERMINATED, TIMED_OUT
+from ..core.states import COMPLETED, FAILED, FAILED_FOR_GOOD, PAUSED, RUN, RUNNING, TERMINATED, TIMED_OUT
 from ..definitions.store import attempts_allowed, parsed_definition
 from ..runs.models import Attempt, Message, Run
 from ..runs.queries.messages import WaitingMessage, undelivered_to
 from ..runs.queries.recent import last_transition
 from ..runs.timeline.tree import CONTAINER_STEP_TYPES
-from ..tasks.gates import BREAKPOINT, GateFacts, stop_facts
+from ..tasks.gates import BREAKPOINT, RUN_SLOT, GateFacts, stop_facts
 from ..tasks.queries.queue_states import QueuePolls, polls_of_queues
 from ..tasks.queries.waiting import (
     GateVerdict,
@@ -93,8 +93,8 @@ def _running_cause(run: Run, now: int, shown: str = "") -> Cause:
         until = {"moment": format_timestamp(run.created_at), "left": format_elapsed(run.created_at - now)}
         return Cause(_("Waiting: scheduled to start at %(moment)s, in %(left)s") % until, is_waiting=True)
     if run.is_held:
-        sentence = _("Waiting: workflow concurrency limit reached; the run continues when an earlier run ends")
-        return Cause(sentence, is_waiting=True)
+        sentence = RUN_SLOT.sentence(GateFacts(now, 0, is_run_held=True))
+        return Cause(_("Waiting: %(what)s") % {"what": sentence[:1].lower() + sentence[1:]}, is_waiting=True)
     if stops := stops_of(run.debug or {}):
         return _stopped_cause(run, stops, now)
     attempts = sorted(_open_attempts(run), key=interest_sort_key)
@@ -208,6 +208,8 @@ def _cause_at(attempt: Attempt, run: Run, sentence: str, depth: int) -> Cause:
 
 def _name_attempt(attempt: Attempt, tries: int | None) -> str:
     number = attempt.number + 1
+    if attempt.status == FAILED_FOR_GOOD:
+        return _("attempt %(number)s, not retried because the error is terminal") % {"number": number}
     if not tries:
         return _("attempt %(number)s") % {"number": number}
     # A retry by an operator may exceed the attempts that the policy allows.

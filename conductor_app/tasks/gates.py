@@ -265,7 +265,7 @@ GATES: tuple[Gate, ...] = (
         open_sentence=gettext_lazy("The rate limit is not reached."),
     ),
 )
-BREAKPOINT, BUDGET = GATES[1:3]
+RUN_SLOT, BREAKPOINT, BUDGET = GATES[:3]
 DELAYING_GATES = GATES[:3]
 """The gates that keep an attempt from being due."""
 CONCURRENCY, RATE = GATES[-2:]

@@ -5,7 +5,13 @@ from playwright.sync_api import expect
 
 from conductor_app.runs.commands import repair as run_commands_repair
 from tests import builders
-from tests.browser.page_checks import NARROW, WIDE, assert_usable_by_everybody, has_no_horizontal_scroll
+from tests.browser.page_checks import (
+    NARROW,
+    WIDE,
+    assert_usable_by_everybody,
+    has_no_horizontal_scroll,
+    protruding_texts,
+)
 from tests.builders import loop
 from tests.stored_scenarios import (
     claim_and_report,
@@ -55,6 +61,17 @@ def test_every_tab_fits_and_can_be_used_by_everybody(page, failed):
         assert has_no_horizontal_scroll(page), tab
         page.set_viewport_size(NARROW)
         assert has_no_horizontal_scroll(page), f"{tab}, narrow"
+
+
+@pytest.mark.looks
+def test_the_table_of_tasks_fits_its_card_beside_an_open_task(page, failed):
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(page_of(failed, "?tab=tasks&task=charge"))
+    expect(page.locator("#task-open")).to_be_visible()
+
+    card, table = page.locator(".tab-body"), page.locator("table.tasks")
+    assert table.bounding_box()["width"] <= card.bounding_box()["width"]
+    assert table.evaluate("each => each.scrollWidth <= each.clientWidth") and protruding_texts(page) == []
 
 
 def test_a_selection_applies_to_all_tabs_and_the_address(page, failed):

@@ -1,9 +1,12 @@
 """What all pages share, in a browser: command palette, keyboard shortcuts, sidebar, themes."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
+from conductor_app.tasks.models import Poller
 from tests.browser.page_checks import NARROW, assert_accessible, assert_usable_by_everybody, has_no_horizontal_scroll
 from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, step
 
@@ -25,6 +28,23 @@ def orders(transactional_db):
 def test_screens_fit_obey_their_policy_and_are_accessible(page, orders):
     for path in SCREENS:
         assert_usable_by_everybody(page, path)
+
+
+def test_a_narrow_header_shows_all_problems(page, orders):
+    start_run("order", correlation_id="order-4712")
+    Poller.objects.all().delete()
+    page.set_viewport_size(NARROW)
+    page.request.get("/admin/status-bar/")  # counts the problems
+    page.goto("/admin/")
+    page.locator("#strip").get_by_text("2 problems").click()
+
+    links = page.locator("#strip .menu-body a")
+    expect(links).to_have_text(["1 failed", "1 queue without workers"])
+    for link in links.all():
+        expect(link).to_be_in_viewport()
+    assert has_no_horizontal_scroll(page)
+    links.first.click()
+    expect(page).to_have_url(re.compile("status=FAILED"))
 
 
 def test_pages_use_the_bundled_font(page, orders):

@@ -3,6 +3,8 @@
 import pytest
 
 from conductor_app.definitions.models import WorkflowDefinition
+from conductor_app.definitions.queries import version_history
+from conductor_app.runs.commands import repair
 from tests.page_text import html, page_text
 from tests.stored_scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run, step
 
@@ -40,6 +42,24 @@ def test_runs_of_the_last_day_are_counted_with_their_failure_rate(operator, cloc
     assert "25 %" in page_text(operator.get(WORKFLOWS))
     clock.advance(seconds=25 * 3600)
     assert catalog_entry(operator).health.runs == 0
+
+
+def test_list_and_versions_show_the_same_failure_rate_and_a_retry_does_not_lower_it(operator, clock):
+    define_task("ship", retryCount=0)
+    define_workflow("order", step("ship"))
+    for outcome in ("COMPLETED", "COMPLETED", "COMPLETED", "FAILED"):
+        run = start_run("order")
+        claim_and_report("ship", outcome)
+    repair.retry(run.pk, "olga")
+    claim_and_report("ship")
+    clock.advance(seconds=25 * 3600)
+    start_run("order")
+    assert [each.health.ended for each in version_history("order")] == [0]
+    clock.advance(seconds=-2 * 3600)
+
+    [version] = version_history("order")
+
+    assert catalog_entry(operator).health.failure_percent == version.health.failure_percent == 25
 
 
 def test_an_unused_definition_is_flagged(operator):

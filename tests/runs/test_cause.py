@@ -4,11 +4,13 @@ import pytest
 
 from conductor_app.explanations.cause import failure_reasons, run_cause
 from conductor_app.runs.commands import control
+from conductor_app.tasks.queries.waiting import verdicts_on
 from tests.stored_scenarios import (
     claim_and_report,
     claim_next,
     define_task,
     define_workflow,
+    newest_attempt_of,
     reload_run,
     start_run,
     start_run_of,
@@ -110,7 +112,10 @@ def test_a_rate_limited_run_states_its_limit(clock):
     define_workflow("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
     start_run("order")
 
-    assert "workflow concurrency limit reached" in read_cause(start_run("order"))
+    held = start_run("order")
+
+    gate = verdicts_on(newest_attempt_of(held, "ship"), clock.now())[0]
+    assert not gate.is_open and read_cause(held).removeprefix("Waiting: ").lower() == gate.sentence.lower()
 
 
 def test_a_paused_run_states_who_paused_it_why_and_which_tasks_are_claimed(clock):

@@ -7,7 +7,7 @@ from django.utils.html import strip_tags
 from conductor_app.definitions.durations import measure_version
 from conductor_app.definitions.models import DurationBaseline
 from conductor_app.runs.models import Run
-from tests.builders import step
+from tests.builders import policy, step
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
@@ -88,3 +88,18 @@ def test_typical_durations_use_it(repaired, clock):
 
     row = DurationBaseline.objects.get(name=run.name, ref="")
     assert (row.count, row.p50_ms) == (1, 32_000)
+
+
+def test_timeline_tasks_and_panel_show_the_same_times_of_a_task(operator, clock):
+    scenario = Scenario(clock, step("pay", policy=policy(retries=1)))
+    for outcome in ("FAILED", "COMPLETED"):
+        clock.advance(seconds=20)
+        scenario.worker("pay").polls()
+        clock.advance(seconds=3)
+        scenario.reports("pay", outcome)
+    clock.advance(seconds=60)
+    address = reverse("admin:conductor_run_change", args=[scenario.id])
+
+    assert "pay: queued 40.0 s, working 6.0 s" in operator.get(address).content.decode()
+    assert "40.0 s 6.0 s" in read(operator, address, tab="tasks")
+    assert "attempt 2, queued 20.0 s, working 3.0 s" in read(operator, address, task="pay")

@@ -448,6 +448,70 @@ def test_a_run_that_failed_because_of_its_child_names_the_origin_and_links_to_it
     assert child.pk in reason and len(reason) <= MAX_REASON_LENGTH
 
 
+@pytest.fixture
+def compensated(clock, db):
+    define_workflow("refund", step("give_back"))
+    define_task("charge", retryCount=0)
+    define_workflow("order", step("charge"), failureWorkflow="refund")
+    run = start_run("order")
+    claim_and_report("charge", "FAILED", reason="no funds")
+    return reload_run(run)
+
+
+def test_a_failed_run_and_its_failure_workflow_link_to_each_other(operator, compensated):
+    refund = Run.objects.get(name="refund")
+
+    failed, handler = operator.get(run_url(compensated)), operator.get(run_url(refund))
+
+    assert "Failure workflow refund v1 Running" in page_text(failed) and run_url(refund) in html(failed)
+    assert "Started because this run failed order v1" in page_text(handler) and run_url(compensated) in html(handler)
+
+
+def test_the_links_to_a_failure_workflow_stay_after_a_retry(operator, compensated, clock):
+    refund = Run.objects.get(name="refund")
+    clock.advance(seconds=5)
+    retry_rerun_restart.retry(compensated.pk, "olga")
+
+    assert run_url(refund) in html(operator.get(run_url(compensated)))
+    assert run_url(compensated) in html(operator.get(run_url(refund)))
+
+
+@pytest.mark.parametrize(
+    ("retries", "outcome", "why"),
+    [
+        (2, "FAILED_FOR_GOOD", "Not retried: the worker reported a terminal error"),
+        (0, "FAILED", "Not retried: its definition allows no retries (retryCount 0)."),
+        (1, "FAILED", "Not retried: all 2 attempts have failed (retryCount 1)."),
+    ],
+)
+def test_the_panel_of_a_failed_task_says_why_it_is_not_retried(operator, clock, retries, outcome, why):
+    define_task("charge", retryCount=retries, retryDelaySeconds=0)
+    run = start_run_of(step("charge"))
+    while reload_run(run).status == "RUNNING":
+        claim_and_report("charge", outcome, reason="no funds")
+
+    assert why in page_text(operator.get(run_url(run)))
+
+
+def test_the_cause_says_that_a_terminal_error_is_not_retried(operator, clock):
+    define_task("charge", retryCount=2)
+    run = start_run_of(step("charge"))
+    claim_and_report("charge", "FAILED_FOR_GOOD", reason="no funds")
+
+    cause = "Failed at charge, attempt 1, not retried because the error is terminal: no funds"
+    assert cause in page_text(operator.get(run_url(run)))
+
+
+def test_the_error_of_an_attempt_is_not_shown_as_that_of_the_next_one(operator, failed):
+    retry_rerun_restart.retry(failed.pk, "olga")
+    claim_and_report("charge")
+
+    page = page_text(operator.get(run_url(failed, task="charge")))
+
+    assert "Reason 502 from gateway" not in page and page.count("502 from gateway") == 1
+    assert "Reason 502 from gateway" in page_text(operator.get(run_url(failed, task="charge", attempt=2)))
+
+
 def test_sub_workflows_are_listed_among_the_tasks_on_request(operator, clock):
     define_workflow("child", step("pack"))
     run = start_run_of(step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1}))

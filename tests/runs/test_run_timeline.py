@@ -98,7 +98,7 @@ def test_a_task_without_a_worker_is_outlined_and_has_no_queue_time(operator, clo
 
     assert page.count('<rect class="hold leased"') == 1
     assert page.count('<rect class="wait') == 1  # the legend
-    assert "approve: queued 0 ms, running 50.0 s" in page
+    assert "approve: waiting 50.0 s" in page
 
 
 def test_the_duration_is_beside_the_bar(operator, retried):

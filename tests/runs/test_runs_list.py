@@ -252,7 +252,7 @@ def test_a_rate_limited_run_names_its_limit(operator, clock):
     define_workflow("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
     start_run("order"), start_run("order")
 
-    assert "waiting: workflow concurrency limit reached" in page_text(operator.get(LIST))
+    assert "workflow limit reached" in page_text(operator.get(LIST))
 
 
 def test_a_terminated_run_displays_its_reason(operator, orders):

@@ -47,6 +47,14 @@ def test_a_queue_lists_holders_of_its_limit_and_pending_tasks_in_order(operator,
     assert "2 now" in page
 
 
+def test_a_queue_without_workers_counts_none(operator, limited, clock):
+    clock.advance(seconds=61)
+
+    [charge] = [row for row in operator.get("/admin/queues/").context["queues"] if row["queue"].pending]
+
+    assert "No workers" in charge["state"] and charge["queue"].pollers == 0
+
+
 def test_the_average_duration_is_not_a_property_of_completed_tasks(operator, clock):
     scenario = Scenario(clock, step("ship"))
     scenario.worker("ship").polls()

@@ -42,7 +42,6 @@ from ..editor.task_form import TaskFormPages
 from ..models import SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition
 from ..policies import policy_context
 from ..queries import (
-    SAMPLE,
     CatalogWorkflow,
     catalog_tasks,
     catalog_workflows,
@@ -163,12 +162,13 @@ class CatalogColumns:
         count = row.catalog_entry.health.runs
         return f"{format_count(count)}{'+' if row.catalog_entry.is_capped else ''}" if count else "–"
 
-    @admin.display(description=gettext_lazy("failed"))
+    @admin.display(description=gettext_lazy("failed 24 h"))
     def failed(self, row: WorkflowDefinition) -> SafeString | str:
         percent = row.catalog_entry.health.failure_percent
         if percent is None:
             return "–"
-        return format_html('<span class="{}">{} %</span>', "late" if percent else "", percent)
+        title = _("Of the runs that started in the last 24 hours and have ended")
+        return format_html('<span class="{}" title="{}">{} %</span>', "late" if percent else "", title, percent)
 
     @admin.display(description=gettext_lazy("last runs"))
     def history(self, row: WorkflowDefinition) -> SafeString:
@@ -244,7 +244,6 @@ class WorkflowDefinitionAdmin(
             "checked": CheckResult(row.document, place_findings(*self._lint(row), row.document)),
             "step": _step_context(row.document, selected_ref) if selected_ref else None,
             "versions": versions,
-            "sample": SAMPLE,
             "newest": newest,
             "is_newest": newest.pk == row.pk,
             "next_version": newest.version + 1,

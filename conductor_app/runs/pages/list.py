@@ -28,6 +28,7 @@ from ...db import keyset_pages
 from ...db.keyset_pages import SortColumn
 from ...definitions.durations import typical_run_durations
 from ...explanations.cause import current_steps, failure_reasons
+from ...tasks.gates import RUN_SLOT, GateFacts
 from ...utils import clock
 from ...utils.formatting import LazyText
 from ...web.badges import exact_time, format_lower_bound, render_badge, running_time
@@ -483,7 +484,7 @@ class RunAdmin(GrantedRowsAdmin):
         if run.begins_later(clock.now()):
             return _("starts at %(time)s") % {"time": exact_time(run.created_at)}
         if run.is_held:
-            return _("waiting: workflow concurrency limit reached")
+            return RUN_SLOT.brief(GateFacts(clock.now(), 0, is_run_held=True))
         if run.current_step is not None:
             since = format_html(" · {}", running_time(run.current_step.since)) if run.current_step.since else ""
             return format_html(

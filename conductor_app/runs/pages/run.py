@@ -27,9 +27,10 @@ from ...payloads.files import files_of
 from ...payloads.models import UPLOADED, FileHandle
 from ...tasks.pages.actions import PERMISSION, task_actions
 from ...tasks.queries.tasks import attempts_of, count_tasks, tasks_of
+from ...tasks.queries.waiting import is_queued
 from ...utils import clock
 from ...utils.time_scale import TimeScale
-from ...web.badges import format_size, relative_time, render_badge
+from ...web.badges import format_size, relative_time, render_badge, running_time
 from ...web.documents import json_file_response, payload_documents
 from ...web.links import run_address
 from ...web.pages import (
@@ -44,11 +45,11 @@ from ..documents.workflows import export_run
 from ..models import Run
 from ..queries.retention import explain_missing_run
 from ..timeline.diagram_marks import iteration_filters, marks_of_run
-from ..timeline.queries import TaskRow, task_rows
+from ..timeline.queries import TaskRow, is_held, task_rows
 from .actions import RUN_ACTIONS, available_actions, label_context, require_run_permission
 from .debugger import DEBUG_PERMISSION, debugger_tab
 from .history import run_events
-from .timeline import timeline_tab
+from .timeline import run_scale, timeline_tab
 from .view_model import (
     DOCUMENTS,
     RunViewModel,
@@ -106,25 +107,26 @@ def tasks_tab(view_model: RunViewModel) -> dict[str, Any]:
     counts, status = count_tasks(run), query["status"]
     tasks = tasks_of(run).filter(status=status) if status else tasks_of(run)
     window = Paginator(tasks, TASKS_ON_PAGE).get_page(query.number("page") or 1)
-    rows = task_rows(
-        window.object_list,
-        attempts_of(window.object_list),
-        TimeScale(run.created_at, view_model.now),
-        view_model.now,
-        view_model.usual,
-    )
+    scale = run_scale(view_model.lives)
+    rows = task_rows(window.object_list, attempts_of(window.object_list), scale, view_model.now)
     return {
-        "rows": [_task_row(row, view_model) for row in rows],
+        "rows": [_task_row(row, view_model, scale) for row in rows],
         "chips": status_chips(counts, query),
         **window_context(window, query),
     }
 
 
-def _task_row(row: TaskRow, view_model: RunViewModel) -> dict[str, Any]:
+def _task_row(row: TaskRow, view_model: RunViewModel, scale: TimeScale) -> dict[str, Any]:
+    worked, queued = row.times(scale, view_model.now)
+    is_open = row.last is not None and row.last.ended_at is None
+    waits = row.last is not None and is_queued(row.last)
     return {
+        # The browser counts the time that passes, so that the page need not be loaded again for it.
+        "working": running_time(view_model.now - worked, None if is_open and not waits else view_model.now),
+        "queued": running_time(view_model.now - queued, None if waits else view_model.now),
+        "is_held": row.last is None or is_held(row.last),
         "task": row.task,
         "worker": row.last.worker if row.last else "",
-        "ended_at": row.last.ended_at if row.last else row.task.created_at,
         "badge": render_badge(row.task.status),
         "tries": len(row.attempts),
         "address": view_model.query.address(task=str(row.task), attempt=None),

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.core.paginator import Page, Paginator
@@ -12,20 +12,17 @@ from django.utils.translation import ngettext
 
 from ...definitions.step_labels import type_label
 from ...tasks.queries.tasks import attempts_of_tasks
-from ...tasks.queries.waiting import brief_delay
+from ...tasks.queries.waiting import brief_delays
 from ...utils.formatting import format_duration
 from ...utils.time_scale import Stretch, TimeScale, collapse_idle, merge_stretches, overlap, zoom_scale
 from ...web.badges import format_count, format_status, render_state
 from ...web.charts import zoom_links
 from ...web.links import run_address
-from ..models import Attempt
 from ..timeline.queries import (
     HOLD,
     RunLife,
     TaskRow,
     TimelineSegment,
-    hold_stretches,
-    is_held,
     task_rows,
 )
 from ..timeline.tree import (
@@ -109,10 +106,16 @@ class LineBuilder:
     view_model: RunViewModel
     scale: TimeScale
     page: int
+    delays: dict[str, str] = field(default_factory=dict)
+    """Why attempts are not due, by attempt id."""
 
     def lines_of(self, rows: Sequence[TreeRow]) -> list[TimelineLine]:
         """Return the lines of rows. Reads their tasks and attempts in one query."""
         drawn = self._draw_tasks(rows)
+        last = [each for task in drawn.values() if (each := task.last) and each.run_id == self.view_model.run.pk]
+        for attempt in last:
+            attempt.run = self.view_model.run
+        self.delays.update(brief_delays(last, self.view_model.now))
         return [self._line(row, drawn) for row in rows]
 
     def _draw_tasks(self, rows: Sequence[TreeRow]) -> dict[str, TaskRow]:
@@ -148,12 +151,18 @@ class LineBuilder:
     def _task_line(self, row: TreeRow, span: TaskSpan, task: TaskRow) -> TimelineLine:
         last = task.last
         status = last.status if last and last.status == "PENDING" and span.is_open else span.status
-        worked, waited = self._measure(task)
+        worked, waited = task.times(self.scale, self.view_model.now)
         usual = self.view_model.usual.get(span.ref) if row.node.run_id == self.view_model.run.pk else None
         text = format_duration(worked) if worked or not is_held_type(span.type) else ""
         if status == "PENDING":
-            delay = self._delay_of(last)
-            text = delay or _("queued %(span)s") % {"span": format_duration(waited)}
+            text = (self.delays.get(last.pk, "") if last else "") or _("queued %(span)s") % {
+                "span": format_duration(waited)
+            }
+        description = (
+            _("%(task)s: waiting %(ran)s")
+            if is_held_type(span.type)
+            else _("%(task)s: queued %(waited)s, working %(ran)s")
+        )
         facts = {"task": row.node.id, "waited": format_duration(waited), "ran": format_duration(worked)}
         ends = [self.view_model.now if each.ended_at is None else each.ended_at for each in task.attempts]
         begin = task.attempts[0].scheduled_at if task.attempts else span.begin
@@ -165,14 +174,9 @@ class LineBuilder:
             segments=task.segments,
             usual=task.usual if usual else None,
             label=self._label(text, begin, max(ends, default=span.end), task.usual if usual else None),
-            description=_("%(task)s: queued %(waited)s, running %(ran)s") % facts,
+            description=description % facts,
             is_slow=usual is not None and usual.is_slow(worked),
         )
-
-    def _delay_of(self, attempt: Attempt | None) -> str:
-        """Return why an attempt of this run is not due now."""
-        run = self.view_model.run
-        return brief_delay(attempt, run, self.view_model.now) if attempt and attempt.run_id == run.pk else ""
 
     def _build_line(self, row: TreeRow, **facts: object) -> TimelineLine:
         node = row.node
@@ -258,19 +262,6 @@ class LineBuilder:
 
     def _lives(self) -> Sequence[tuple[int, int]]:
         return self.scale.lives or ((self.scale.begin, max(self.scale.end, self.view_model.now)),)
-
-    def _measure(self, row: TaskRow) -> tuple[int, int]:
-        """Return how long the attempts were executed or held, and how long they were queued, in milliseconds."""
-        worked = waited = 0
-        now = self.view_model.now
-        for attempt in row.attempts:
-            if is_held(attempt):
-                worked += sum(end - begin for begin, end in hold_stretches(attempt, self.scale, now))
-                continue
-            end = now if attempt.ended_at is None else attempt.ended_at
-            begin = end if attempt.started_at is None else attempt.started_at
-            worked, waited = worked + end - begin, waited + begin - attempt.scheduled_at
-        return worked, waited
 
 
 def _visible_part(span: TaskSpan) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from ...core.states import RUN
 from ...core.step_types.waiting import Human
 from ...definitions.durations import TypicalDuration, typical_step_durations
 from ...definitions.models import WorkflowDefinition
+from ...definitions.store import parsed_definition
 from ...explanations.cause import Cause, run_cause
 from ...tasks.gates import BUDGET
 from ...tasks.pages.task_panel import TaskPanel, task_panel
@@ -42,7 +43,18 @@ from ...web.charts import ChartMarker, ChartSeries, TrendChart, chosen_range, ra
 from ...web.documents import annotate_documents
 from ...web.links import RunPageQuery, render_trace
 from ..models import Run, Task, with_labels
-from ..queries.recent import MAX_COUNTED, OPEN, REOPENED, STRIP_LENGTH, RecentRun, annotate_key_inputs, run_key, runs_by_result
+from ..queries.recent import (
+    MAX_COUNTED,
+    OPEN,
+    REOPENED,
+    STRIP_LENGTH,
+    RecentRun,
+    annotate_key_inputs,
+    failed_run_id,
+    failure_workflow_ids,
+    run_key,
+    runs_by_result,
+)
 from ..timeline.queries import RunLife, run_lives
 
 DOCUMENTS = ("input", "output", "variables")
@@ -214,16 +226,21 @@ def _describe_lives(lives: list[RunLife]) -> str:
 
 
 def _parent_and_children(run: Run) -> dict[str, Any]:
-    """Return the parent run and the child runs that the actor may see, loaded together, and their keys."""
-    above, below = Q(pk=run.parent_id), Q(parent_id=run.pk) & ~Q(parent_id="")
-    found = annotate_key_inputs(visible(Run.objects.filter(above | below if run.parent_id else below)))
+    """Return parent, children, failure workflows and the failed run that the actor may see, loaded together."""
+    definition = parsed_definition(run.resolved_definition_id)
+    handlers = failure_workflow_ids(run) if definition and definition.document.get("failureWorkflow") else []
+    failed_id = failed_run_id(run)
+    others, below = [id for id in (run.parent_id, failed_id, *handlers) if id], Q(parent_id=run.pk) & ~Q(parent_id="")
+    found = annotate_key_inputs(visible(Run.objects.filter(Q(pk__in=others) | below if others else below)))
     columns = ("id", "name", "version", "status", "created_at", "correlation_id")
     runs = found.only(*columns).order_by("created_at")[: MAX_CHILDREN + 1]
     relatives = {
         "parent": next((relative for relative in runs if relative.pk == run.parent_id), None),
-        "children": [
-            {"run": child, "badge": render_badge(child.status)} for child in runs if child.pk != run.parent_id
+        "failed": next((relative for relative in runs if relative.pk == failed_id), None),
+        "handlers": [
+            {"run": relative, "badge": render_badge(relative.status)} for relative in runs if relative.pk in handlers
         ],
+        "children": [{"run": child, "badge": render_badge(child.status)} for child in runs if child.pk not in others],
     }
     return {"relatives": relatives, "run_keys": {relative.pk: run_key(relative) for relative in runs}}
 
@@ -341,7 +358,7 @@ def results_chart(
         [
             ChartSeries(str(label), tone, counts[result])
             for result, (label, tone) in RESULT_SERIES.items()
-            if result != OPEN or column == "created_at"
+            if (result != OPEN or column == "created_at") and (result != REOPENED or any(counts[result]))
         ],
         markers=markers,
         links=links,

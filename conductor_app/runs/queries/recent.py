@@ -187,6 +187,34 @@ def last_transition(run_id: str, event: str) -> HistoryEntry | None:
     return next((entry for entry in entries if _has_transition(entry, event)), None)
 
 
+def failure_workflow_ids(run: Run) -> list[str]:
+    """Return the ids of the failure workflows that a run started at its last end and at the failure before it.
+
+    Runs one query, or none if the run did not fail.
+    """
+    ends = [at for at in (run.ended_at, run.failed_before_at) if at is not None]
+    if not ends or (run.status == "COMPLETED" and run.failed_before_at is None):
+        return []
+    starts = HistoryEntry.objects.filter(run_id=run.pk, at__in=ends, effects__contains='"StartRun"')
+    lines = (line for entry in starts.order_by("revision") for line in entry.effects)
+    return [line["run"] for line in lines if line.get("effect") == "StartRun"]
+
+
+def failed_run_id(run: Run) -> str:
+    """Return the id of the run whose failure started this one as its failure workflow, or an empty text.
+
+    Runs one query, or none for a run that no other run started.
+    """
+    if run.started_by != "engine" or run.parent_id or not run.depth:
+        return ""
+    # Both are written in one decision, at one time.
+    ended = Run.objects.filter(Q(ended_at=run.created_at) | Q(failed_before_at=run.created_at))
+    starts = HistoryEntry.objects.filter(
+        run_id__in=ended.values("pk"), at=run.created_at, effects__contains=f'"{run.pk}"'
+    )
+    return starts.values_list("run_id", flat=True).first() or ""
+
+
 def _has_transition(entry: HistoryEntry, event: str) -> bool:
     return any(line.get("effect") == "TransitionRun" and line.get("event") == event for line in entry.effects)
 

@@ -39,7 +39,8 @@ RUN_COLUMNS = (
     "id", "resolved_definition_id", "status", "created_at", "next_seq", "revision", "updated_at", "ended_at",
     "last_retried_at", "idle_ms", "failed_before_at", "wake_at", "correlation_id", "priority", "parent_id",
     "parent_attempt_id", "root_id", "depth", "starter_id", "reason", "failed_attempt_id", "failed_refs",
-    "failed_names", "domains", "limit_key", "is_held", "watched_as", "watched_until", "inbox", "debug", "traceparent", "fairness",
+    "failed_names", "domains", "limit_key", "is_held", "watched_as", "watched_until", "inbox", "debug",
+    "traceparent", "fairness",
 )  # fmt: skip
 RUN_UPDATED = (
     "status", "reason", "updated_at", "ended_at", "last_retried_at", "wake_at", "next_seq", "is_held", "inbox",

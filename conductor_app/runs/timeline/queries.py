@@ -46,6 +46,21 @@ class TaskRow:
     def last(self) -> Attempt | None:
         return self.attempts[-1] if self.attempts else None
 
+    def times(self, scale: TimeScale, now: int) -> tuple[int, int]:
+        """Return how long workers had the task and how long it was queued, in milliseconds, in all attempts.
+
+        Of a task without a worker, the first number is the time that it was held.
+        """
+        worked = queued = 0
+        for attempt in self.attempts:
+            if is_held(attempt):
+                worked += sum(end - begin for begin, end in hold_stretches(attempt, scale, now))
+                continue
+            end = now if attempt.ended_at is None else attempt.ended_at
+            begin = end if attempt.started_at is None else attempt.started_at
+            worked, queued = worked + end - begin, queued + begin - attempt.scheduled_at
+        return worked, queued
+
 
 def task_rows(
     tasks: Iterable[Task],

@@ -23,9 +23,10 @@ from ...core.failure_grouping import informative_line
 from ...core.states import ATTEMPT, CANCELED, COMPLETED
 from ...core.step_types.waiting import Human
 from ...db.fields import DocumentField, dumps
-from ...definitions.store import parsed_definition
+from ...definitions.store import attempts_allowed, parsed_definition
 from ...failures.models import FailureGroup
 from ...failures.queries import shared_group_of
+from ...failures.store import FAILED_STATUSES
 from ...runs.models import Attempt, Run, Task, TaskLog
 from ...runs.timeline.tree import is_held_type
 from ...utils import process_state
@@ -43,7 +44,7 @@ from ...web.documents import (
 from ...web.links import LOG_PARAMETERS, RunPageQuery, render_trace
 from ..queries.input_origins import InputOrigin, input_origins
 from ..queries.tasks import LogPosition, LogRequest, LogWindow, iterate_chunks, log_window, logged_at, position_of
-from ..queries.waiting import GateVerdict, persons_of, verdicts_on, wait_reason
+from ..queries.waiting import GateVerdict, persons_of, verdicts_on, wait_reason, why_not_retried
 from .actions import step_after_task
 
 LEVEL_PATTERN = re.compile(r"\b(FATAL|CRITICAL|ERROR|WARN|WARNING|DEBUG|TRACE)\b", re.I)
@@ -281,6 +282,16 @@ class TaskPanel:
         return ErrorText(head, tail, max(len(lines) - cut, 0))
 
     @property
+    def not_retried(self) -> str:
+        """Return why the failed attempt of the panel was the last one."""
+        attempt = self.attempt
+        if attempt is None or attempt.run is None or attempt.pk != attempt.task.attempt_id:
+            return ""
+        return why_not_retried(
+            attempt, attempts_allowed(parsed_definition(attempt.run.resolved_definition_id), attempt.task)
+        )
+
+    @property
     def similar_failures(self) -> int:
         """Return the number of other failures in the same group."""
         return self.failure_group.count - 1 if self.failure_group else 0
@@ -302,6 +313,10 @@ def task_panel(
     attempts = attempts_of(task, number)
     for each in attempts:
         each.run, each.task = run, task
+    for before, each in zip(attempts[-2::-1], attempts[:0:-1], strict=True):
+        # An attempt has the error of the one before until it has one itself.
+        if each.reason == before.reason and each.status not in FAILED_STATUSES:
+            each.reason = ""
     chosen = [
         each for each in attempts if (each.pk == task.attempt_id if number is None else each.number == number - 1)
     ]
@@ -325,8 +340,8 @@ def _times_text(attempt: Attempt, now: int) -> str:
     """Return how long an attempt was queued and executed, or only waited: for a worker, a person or other tasks."""
     end = now if attempt.ended_at is None else attempt.ended_at
     if attempt.started_at is None or is_held_type(attempt.task.type):
-        return _("waited %(waited)s") % {"waited": format_duration(end - attempt.scheduled_at)}
-    return _("waited %(waited)s, ran %(worked)s") % {
+        return _("waiting %(waited)s") % {"waited": format_duration(end - attempt.scheduled_at)}
+    return _("queued %(waited)s, working %(worked)s") % {
         "waited": format_duration(attempt.started_at - attempt.scheduled_at),
         "worked": format_duration(end - attempt.started_at),
     }

@@ -36,7 +36,7 @@ UNION ALL
 SELECT 'leased', a.queue, '', COUNT(*), 0, 0
 FROM conductor_attempt a WHERE a.status = 'LEASED' AND NOT (a.queue = '') GROUP BY a.queue
 UNION ALL
-SELECT 'polled', p.task_type, p.domain, COUNT(*), MAX(p.polled_at), 0
+SELECT 'polled', p.task_type, p.domain, SUM(CASE WHEN p.polled_at > %(alive)s THEN 1 ELSE 0 END), MAX(p.polled_at), 0
 FROM conductor_poller p GROUP BY p.task_type, p.domain
 """
 """Numbers and times of pending attempts, attempts in progress and polling workers.
@@ -109,7 +109,8 @@ def list_queues() -> list[QueueState]:
     """
     found: dict[str, dict[str, tuple[int, int | None, int]]] = {"pending": {}, "leased": {}, "polled": {}}
     with connection.cursor() as cursor:
-        cursor.execute(QUEUES_SQL, {"limit": MAX_COUNTED + 1, "now": clock.now()})
+        now = clock.now()
+        cursor.execute(QUEUES_SQL, {"limit": MAX_COUNTED + 1, "now": now, "alive": now - QUIET_AFTER_MS})
         for kind, name, domain, *numbers in cursor.fetchall():
             found[kind][queue_name(name, domain)] = tuple(numbers)
     pending, leased, polls = found.values()

@@ -18,7 +18,7 @@ from ...access.visibility import visible
 from ...core.breakpoints import stops_of
 from ...core.failure_grouping import informative_line
 from ...core.snapshot import NEVER
-from ...core.states import PAUSED
+from ...core.states import EXPIRED, FAILED, FAILED_FOR_GOOD, PAUSED
 from ...core.step_types.forks import ExclusiveJoin, Join
 from ...core.step_types.loops import DoWhile, ForEach, ForEachItem
 from ...core.step_types.sub_workflows import SubWorkflow
@@ -465,14 +465,33 @@ def wait_reason(
     return WaitReason("engine", sentence, brief, None if ends else attempt.scheduled_at)
 
 
-def brief_delay(attempt: Attempt, run: Run, now: int) -> str:
-    """Return in a few words why an attempt in a queue of the run is not due, or an empty text if it is due."""
-    if attempt.visible_at <= now:
+def why_not_retried(attempt: Attempt, tries: int | None) -> str:
+    """Return why the policy of a failed attempt allows no other one, or an empty text. `tries`: the attempts of it."""
+    if attempt.status == FAILED_FOR_GOOD:
+        return _("Not retried: the worker reported a terminal error (FAILED_WITH_TERMINAL_ERROR).")
+    if attempt.status not in (FAILED, EXPIRED) or tries is None or attempt.number + 1 < tries:
         return ""
-    stop = stop_facts(stops_of(run.debug or {}).get(attempt.pk))
-    gates = GateFacts(now, attempt.visible_at, is_run_held=run.is_held, **stop)
-    closed = next((gate for gate in DELAYING_GATES if not gate.lets_pass(gates)), None)
-    return closed.brief(gates) if closed else _describe_delay(attempt, None, now)[1]
+    if tries == 1:
+        return _("Not retried: its definition allows no retries (retryCount 0).")
+    return _("Not retried: all %(count)s attempts have failed (retryCount %(retries)s).") % {
+        "count": attempt.number + 1,
+        "retries": tries - 1,
+    }
+
+
+def brief_delays(attempts: Iterable[Attempt], now: int) -> dict[str, str]:
+    """Return in a few words why attempts that were loaded with their run are not due, by attempt id.
+
+    Runs no query if all of them are due.
+    """
+    delayed = [each for each in attempts if is_queued(each) and each.visible_at > now]
+    facts = facts_of_attempts(delayed, now) if delayed else {}
+    return {each.pk: _brief_delay(each, facts[each.pk]) for each in delayed}
+
+
+def _brief_delay(attempt: Attempt, facts: GateFacts) -> str:
+    closed = next((gate for gate in DELAYING_GATES if not gate.lets_pass(facts)), None)
+    return closed.brief(facts) if closed else _describe_delay(attempt, None, facts.now)[1]
 
 
 def _reason_in_queue(attempt: Attempt, facts: WaitFacts, tries: int | None, now: int) -> WaitReason:
