@@ -1,13 +1,9 @@
-from django.db import migrations, models
+from django.db import migrations
 
 import conductor_app.db.fields
-from conductor_app.db.migration_operations import AddIndexWithoutLock
 
 
 class Migration(migrations.Migration):
-    # CREATE INDEX CONCURRENTLY cannot run in a transaction.
-    atomic = False
-
     dependencies = [
         ("conductor", "0025_run_kept_until"),
     ]
@@ -17,13 +13,5 @@ class Migration(migrations.Migration):
             model_name="run",
             name="failed_before_at",
             field=conductor_app.db.fields.MomentField(null=True),
-        ),
-        AddIndexWithoutLock(
-            model_name="run",
-            index=models.Index(
-                condition=models.Q(("failed_before_at__isnull", False)),
-                fields=["failed_before_at"],
-                name="run_failed_before",
-            ),
         ),
     ]

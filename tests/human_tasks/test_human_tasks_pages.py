@@ -61,7 +61,7 @@ def test_an_open_task_has_waited_and_not_run(operator, asked, clock):
 
     panel = page_text(operator.get(run_url(asked, task="approve")))
 
-    assert "attempt 1, waited 4 h" in panel and "ran 4 h" not in panel
+    assert "attempt 1, waiting 4 h" in panel and "working 4 h" not in panel
 
 
 def test_a_completion_is_audited_with_its_reason(operator, asked):
