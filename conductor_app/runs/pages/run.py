@@ -22,6 +22,7 @@ from ...definitions.diagram.canvas import Diagram
 from ...definitions.diagram.marks import DiagramFolding, IterationChoice, parse_choice
 from ...definitions.diagram.pages import draw_definition
 from ...definitions.models import ResolvedDefinition
+from ...definitions.step_labels import type_label
 from ...definitions.store import parsed_definition
 from ...payloads.files import files_of
 from ...payloads.models import UPLOADED, FileHandle
@@ -29,6 +30,7 @@ from ...tasks.pages.actions import PERMISSION, task_actions
 from ...tasks.queries.tasks import attempts_of, count_tasks, tasks_of
 from ...tasks.queries.waiting import is_queued
 from ...utils import clock
+from ...utils.formatting import format_duration
 from ...utils.time_scale import TimeScale
 from ...web.badges import format_size, relative_time, render_badge, running_time
 from ...web.documents import json_file_response, payload_documents
@@ -117,14 +119,16 @@ def tasks_tab(view_model: RunViewModel) -> dict[str, Any]:
 
 
 def _task_row(row: TaskRow, view_model: RunViewModel, scale: TimeScale) -> dict[str, Any]:
-    worked, queued = row.times(scale, view_model.now)
-    is_open = row.last is not None and row.last.ended_at is None
-    waits = row.last is not None and is_queued(row.last)
+    now, last = view_model.now, row.last
+    worked, queued = row.times(scale, now)
+    is_open = last is not None and last.ended_at is None
+    waits, is_without_worker = last is not None and is_queued(last), last is None or is_held(last)
     return {
         # The browser counts the time that passes, so that the page need not be loaded again for it.
-        "working": running_time(view_model.now - worked, None if is_open and not waits else view_model.now),
-        "queued": running_time(view_model.now - queued, None if waits else view_model.now),
-        "is_held": row.last is None or is_held(row.last),
+        "working": running_time(now - worked) if is_open and not waits else format_duration(worked),
+        "queued": "–" if is_without_worker else running_time(now - queued) if waits else format_duration(queued),
+        "work_label": _("waiting") if is_without_worker else _("working"),
+        "kind": " · ".join(dict.fromkeys((type_label(row.task.type), *({row.task.name} - {row.task.ref})))),
         "task": row.task,
         "worker": row.last.worker if row.last else "",
         "badge": render_badge(row.task.status),
