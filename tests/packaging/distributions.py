@@ -67,13 +67,16 @@ def candidates(version: str) -> Iterator[Path]:
     yield from (folder / "bin" / "python" for folder in sorted(pyenv.glob(f"{version}.*"), reverse=True))
 
 
-def install(wheel: Path, folder: Path, python: Path) -> Path:
-    """Install a wheel into an empty environment with the pinned packages of a server. Return the folder of its scripts.
+def install(wheel: Path, folder: Path, python: Path, *packages: str, extra: str = "", lock: str = "run") -> Path:
+    """Install a wheel and packages into an empty environment, in the versions of a lock file.
+
+    Returns the folder of its scripts.
 
     Raises:
         IndexUnreachable: when it can reach no package index.
     """
     run_uv("venv", "--python", python, folder)
     into = ("--python", folder / "bin" / "python")
-    run_uv("pip", "install", *into, "--constraint", ROOT / "requirements" / "run.lock", wheel)
+    wanted = f"conductor-app[{extra}] @ {wheel.as_uri()}" if extra else wheel
+    run_uv("pip", "install", *into, "--constraint", ROOT / "requirements" / f"{lock}.lock", wanted, *packages)
     return folder / "bin"

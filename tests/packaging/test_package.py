@@ -43,11 +43,6 @@ def sdist(tmp_path_factory) -> Path:
     return distributions.build(ROOT, tmp_path_factory.mktemp("sdist"), "sdist")
 
 
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory) -> Path:
-    return distributions.build(ROOT, tmp_path_factory.mktemp("wheel"), "wheel")
-
-
 def source_files(*folders: str) -> list[str]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *folders]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
