@@ -7,6 +7,7 @@ import pytest
 from conductor.client.automator import task_runner
 from conductor.client.automator.lease_tracker import LeaseManager
 from conductor.client.automator.task_handler import TaskHandler
+from conductor.client.configuration.configuration import Configuration
 from conductor.client.context.task_context import TaskInProgress, get_task_context
 from conductor.client.http.models.task import Task
 from conductor.client.http.models.task_def import TaskDef
@@ -14,48 +15,52 @@ from conductor.client.http.models.task_result import TaskResult
 from conductor.client.orkes.orkes_schema_client import OrkesSchemaClient
 from conductor.client.worker.exception import NonRetryableException
 
+from conductor_app.testing import Server
 from tests.clients import importable_workers as handled
 from tests.clients.importable_workers import nothing
 from tests.clients.shop_workflow import Shop, result_of, serve_tasks, worker
 from tests.clients.wait_until import eventually
 
 
-def test_a_function_receives_the_task_input_and_returns_its_output(shop: Shop, configuration):
+@pytest.fixture
+def configuration(conductor_server: Server) -> Configuration:
+    """Return the SDK's configuration for a server of the test kit."""
+    return conductor_server.configuration
+
+
+def test_a_function_receives_the_task_input_and_returns_its_output(shop: Shop, conductor_server: Server):
     def cut(size: int, customer: dict) -> dict:
         return {"pieces": size * 2, "for": customer["name"]}
 
     shop.define("cut")
-    run_id = shop.start(input={"size": 21, "customer": {"name": "Ida"}})
+    conductor_server.work(cut=cut)
 
-    with serve_tasks(configuration, worker("cut", cut)):
-        run = shop.wait_for_end(run_id)
+    run = shop.wait_for_end(shop.start(input={"size": 21, "customer": {"name": "Ida"}}))
 
     assert run.status == "COMPLETED"
     assert run.tasks[0].output_data == {"pieces": 42, "for": "Ida"}
 
 
-def test_a_worker_can_receive_the_task_and_return_a_result(shop: Shop, configuration):
+def test_a_worker_can_receive_the_task_and_return_a_result(shop: Shop, conductor_server: Server):
     def cut(task: Task) -> TaskResult:
         return result_of(task, "COMPLETED", output_data={"attempt": task.retry_count, "seq": task.seq})
 
     shop.define("cut")
-    run_id = shop.start()
+    conductor_server.work(cut=cut)
 
-    with serve_tasks(configuration, worker("cut", cut)):
-        run = shop.wait_for_end(run_id)
+    run = shop.wait_for_end(shop.start())
 
     assert run.tasks[0].output_data == {"attempt": 0, "seq": 1}
 
 
-def test_a_coroutine_can_be_a_worker(shop: Shop, configuration):
+def test_a_coroutine_can_be_a_worker(shop: Shop, conductor_server: Server):
     async def sew(size: int) -> dict:
         return {"seams": size * 3}
 
     shop.define("sew")
-    run_id = shop.start(input={"size": 2})
+    conductor_server.work(sew=sew)
 
-    with serve_tasks(configuration, worker("sew", sew)):
-        run = shop.wait_for_end(run_id)
+    run = shop.wait_for_end(shop.start(input={"size": 2}))
 
     assert run.tasks[0].output_data == {"seams": 6}
 
@@ -71,7 +76,7 @@ def test_a_worker_with_three_threads_executes_three_tasks_at_once(shop: Shop, co
     assert {run.tasks[0].output_data["place"] for run in runs} == {0, 1, 2}
 
 
-def test_an_attempt_that_raises_is_retried_and_records_its_reason_and_stack(shop: Shop, configuration):
+def test_an_attempt_that_raises_is_retried_and_records_its_reason_and_stack(shop: Shop, conductor_server: Server):
     def cut() -> dict:
         if get_task_context().get_retry_count() == 0:
             raise ConnectionError("the saw is stuck")
@@ -79,10 +84,9 @@ def test_an_attempt_that_raises_is_retried_and_records_its_reason_and_stack(shop
 
     shop.policy("cut", retry_count=1)
     shop.define("cut")
-    run_id = shop.start()
+    conductor_server.work(cut=cut)
 
-    with serve_tasks(configuration, worker("cut", cut)):
-        run = shop.wait_for_end(run_id)
+    run = shop.wait_for_end(shop.start())
 
     first, second = run.tasks
     assert (first.status, first.reason_for_incompletion, first.retried) == ("FAILED", "the saw is stuck", True)
@@ -90,23 +94,22 @@ def test_an_attempt_that_raises_is_retried_and_records_its_reason_and_stack(shop
     assert "ConnectionError" in shop.tasks.get_task_logs(first.task_id)[0].log
 
 
-def test_a_terminal_error_is_not_retried(shop: Shop, configuration):
+def test_a_terminal_error_is_not_retried(shop: Shop, conductor_server: Server):
     def cut() -> dict:
         raise NonRetryableException("no such wood")
 
     shop.policy("cut", retry_count=3)
     shop.define("cut")
-    run_id = shop.start()
+    conductor_server.work(cut=cut)
 
-    with serve_tasks(configuration, worker("cut", cut)):
-        run = shop.wait_for_end(run_id)
+    run = shop.wait_for_end(shop.start())
 
     assert run.status == "FAILED"
     assert [task.status for task in run.tasks] == ["FAILED_WITH_TERMINAL_ERROR"]
     assert run.tasks[0].reason_for_incompletion == "no such wood"
 
 
-def test_a_worker_in_progress_is_called_again_and_its_logs_are_stored(shop: Shop, configuration):
+def test_a_worker_in_progress_is_called_again_and_its_logs_are_stored(shop: Shop, conductor_server: Server):
     def cut() -> dict | TaskInProgress:
         context = get_task_context()
         context.add_log(f"call {context.get_poll_count()}")
@@ -115,10 +118,9 @@ def test_a_worker_in_progress_is_called_again_and_its_logs_are_stored(shop: Shop
         return {"done": "all"}
 
     shop.define("cut")
-    run_id = shop.start()
+    conductor_server.work(cut=cut)
 
-    with serve_tasks(configuration, worker("cut", cut)):
-        run = shop.wait_for_end(run_id)
+    run = shop.wait_for_end(shop.start())
 
     assert run.tasks[0].output_data == {"done": "all"}
     assert [line.log for line in shop.tasks.get_task_logs(run.tasks[0].task_id)] == ["call 1", "call 2", "call 3"]
@@ -150,12 +152,13 @@ def test_a_worker_that_exceeds_its_lease_extends_it(shop: Shop, configuration, m
     assert [task.status for task in run.tasks] == ["COMPLETED"]
 
 
-def test_a_silent_worker_loses_its_lease(shop: Shop):
-    shop.policy("cut", response_timeout_seconds=1, timeout_seconds=0)
+def test_a_silent_worker_loses_its_lease(shop: Shop, conductor_server: Server):
+    shop.policy("cut", response_timeout_seconds=60, timeout_seconds=0)
     shop.define("cut")
     run_id = shop.start()
 
     lost = shop.take("cut")
+    conductor_server.advance("61s")
 
     again = shop.take("cut")
     assert again.retried_task_id == lost.task_id
