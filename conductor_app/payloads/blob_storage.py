@@ -1,4 +1,4 @@
-"""Content of large payloads, in a Django storage: a folder or S3. `payloads/store.py` writes their rows."""
+"""Content of large payloads, in a Django storage: a folder or a bucket. `payloads/store.py` writes their rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

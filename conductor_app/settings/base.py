@@ -121,7 +121,7 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
 
-# The storage of large payloads: s3://bucket/prefix?endpoint_url=…, or a folder that all processes share.
+# The storage of large payloads: s3://bucket/prefix?endpoint_url=… or another bucket, or a folder of all processes.
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

@@ -24,7 +24,9 @@ QUIET = (
     # Their lines contain the addresses of requests, which may have secrets.
     "httpx2",
     "httpcore2",
+    "azure",
     "botocore",
+    "google",
     "openai",
     "anthropic",
     "mcp",

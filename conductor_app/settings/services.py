@@ -1,12 +1,14 @@
 """Settings of databases, brokers and storages, which profiles combine. Options are based on measurements."""
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from . import environment
 from .sign_in import AXES_SILENCED_CHECKS
 
 
@@ -136,19 +138,73 @@ def folder_broker(path: Path) -> dict[str, Any]:
     }
 
 
+class Bucket(NamedTuple):
+    """A service that stores objects. `container`: the option of its storage that names the bucket."""
+
+    library: str
+    extra: str
+    backend: str
+    container: str
+    options: dict[str, Any]
+
+
+NO_ENCODING = {"content_encoding": None}
+"""With the encoding of its name, `.gz`, the service or its library would decompress a file of the archive."""
+BUCKETS = {
+    "s3": Bucket(
+        "boto3",
+        "s3",
+        "storages.backends.s3.S3Storage",
+        "bucket_name",
+        {"default_acl": None, "file_overwrite": True, "querystring_auth": False},
+    ),
+    "azure": Bucket(
+        "azure.storage.blob",
+        "azure",
+        "conductor_app.payloads.azure_storage.AzureContainer",
+        "azure_container",
+        {"overwrite_files": True, "object_parameters": NO_ENCODING},
+    ),
+    "gs": Bucket(
+        "google.cloud.storage",
+        "gcs",
+        "storages.backends.gcloud.GoogleCloudStorage",
+        "bucket_name",
+        {"file_overwrite": True, "querystring_auth": False, "object_parameters": NO_ENCODING},
+    ),
+}
+"""By the scheme of an address."""
+MAX_IN_MEMORY = 8 * 1024 * 1024
+"""The maximum size of content that is kept in memory. Larger content is buffered in a file."""
+
+
 def payload_storage(name: str, place: str) -> dict[str, Any]:
-    """Return the storage of large payloads: a folder, or s3://bucket/prefix with options as a query."""
-    if not place.startswith("s3://"):
+    """Return the storage of large payloads: a folder, or a bucket such as s3://bucket/prefix?option=value."""
+    if "://" not in place:
         folder = {"location": place, "file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
         return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": folder}
     parts = urlsplit(place)
+    bucket = BUCKETS.get(parts.scheme)
+    if bucket is None:
+        raise ImproperlyConfigured(f"{name} is refused: it must be a folder, or begin with s3://, azure:// or gs://.")
     if not parts.netloc:
-        raise ImproperlyConfigured(f"{name} is refused: it has no bucket. Use the form s3://bucket/prefix.")
-    where = {"bucket_name": parts.netloc, "location": parts.path.strip("/"), "querystring_auth": False}
-    # The maximum size of content that is kept in memory. Larger content is buffered in a file.
-    options = {"default_acl": None, "file_overwrite": True, "max_memory_size": 8 * 1024 * 1024, **where}
-    options |= dict(parse_qsl(parts.query))
-    return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
+        raise ImproperlyConfigured(f"{name} is refused: it has no bucket. Use the form {parts.scheme}://bucket/prefix.")
+    if not _is_installed(bucket.library):
+        raise ImproperlyConfigured(f"{name} is refused: install conductor-app with its extra `{bucket.extra}`.")
+    where = {bucket.container: parts.netloc, "location": parts.path.strip("/")}
+    if parts.scheme == "azure":
+        where["connection_string"] = environment.require_value(
+            "AZURE_STORAGE_CONNECTION_STRING", "DefaultEndpointsProtocol=https;AccountName=…;AccountKey=…"
+        )
+    options = {**bucket.options, "max_memory_size": MAX_IN_MEMORY, **where, **dict(parse_qsl(parts.query))}
+    return {"BACKEND": bucket.backend, "OPTIONS": options}
+
+
+def _is_installed(library: str) -> bool:
+    try:
+        return find_spec("storages") is not None and find_spec(library) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _split(name: str, url: str, schemes: tuple[str, ...], example: str) -> SplitResult:

@@ -167,6 +167,7 @@ TABLE = (
     _setting("MAX_HISTORY_ENTRIES", number, 500_000),
     # Payloads and files
     _variable("PAYLOAD_STORAGE", text, ""),
+    _variable("AZURE_STORAGE_CONNECTION_STRING", text, ""),
     _setting("TASK_PAYLOAD_SOFT_KB", number, 3_072, sets="task_payload_soft_bytes", convert=KIB.__mul__),
     _setting("WORKFLOW_PAYLOAD_SOFT_KB", number, 5_120, sets="workflow_payload_soft_bytes", convert=KIB.__mul__),
     _setting("TASK_PAYLOAD_HARD_KB", number, 10_240, least=1, sets="task_payload_max_bytes", convert=KIB.__mul__),

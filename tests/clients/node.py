@@ -20,18 +20,18 @@ def node() -> str:
     return found
 
 
-def install() -> None:
-    """Install the SDK into node_modules if necessary; parallel processes wait for the first."""
-    wanted = hashlib.sha256((FOLDER / "package-lock.json").read_bytes()).hexdigest()
-    modules = FOLDER / "node_modules"
+def install(folder: Path = FOLDER) -> None:
+    """Install the packages of a folder into its node_modules if necessary; parallel processes wait for the first."""
+    wanted = hashlib.sha256((folder / "package-lock.json").read_bytes()).hexdigest()
+    modules = folder / "node_modules"
     modules.mkdir(exist_ok=True)
-    mark = FOLDER / "node_modules.lock"
+    mark = folder / "node_modules.lock"
     with mark.open("a+") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         held.seek(0)
         if held.read() == wanted and any(modules.iterdir()):
             return
-        done = subprocess.run(["npm", "ci"], cwd=FOLDER, capture_output=True, text=True, timeout=OUGHT_TO_DO_SECONDS)
+        done = subprocess.run(["npm", "ci"], cwd=folder, capture_output=True, text=True, timeout=OUGHT_TO_DO_SECONDS)
         assert done.returncode == 0, f"npm ci failed:\n{done.stdout}{done.stderr}"
         held.truncate(0)
         held.write(wanted)

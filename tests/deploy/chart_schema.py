@@ -14,10 +14,10 @@ SECRETS = {
     "SECRET_KEY", "SECRET_KEY_FALLBACKS", "SECRETS_KEYS", "DATABASE_URL", "REDIS_URL",
     "METRICS_TOKEN", "TASKCLUSTER_ROOT_ACCESS_TOKEN", "TASKCLUSTER_AMQP_URL", "EVENT_QUEUES_AMQP_URL",
     "EVENT_QUEUES_REDIS_URL", "EVENT_QUEUES_NATS_URL", "SQL_TASK_CONNECTIONS", "EMAIL_PASSWORD", "OIDC_CLIENT_SECRET",
-    "OPENAI_API_KEY", "ANTHROPIC_API_KEY",
+    "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_STORAGE_CONNECTION_STRING",
 }  # fmt: skip
 """Settings that are secrets, or addresses that may contain a password."""
-FURTHER = {"settings": "^OTEL_[A-Z_]+$", "secrets": "^(CONDUCTOR_SECRET_|AWS_|OTEL_)[A-Za-z0-9_]+$"}
+FURTHER = {"settings": "^(OTEL|GOOGLE)_[A-Z_]+$", "secrets": "^(CONDUCTOR_SECRET_|AWS_|OTEL_)[A-Za-z0-9_]+$"}
 """Names that the server or its libraries read besides the settings."""
 
 

@@ -29,6 +29,42 @@ def test_a_bucket_with_a_prefix_and_an_endpoint():
     assert (storage.endpoint_url, storage.region_name) == ("http://minio:9000", "eu-west-1")
 
 
+def test_buckets_of_azure_and_google(monkeypatch):
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=shop;AccountKey=a2V5;EndpointSuffix=example.org")
+
+    azure, google = storage_at("azure://orders/payloads"), storage_at("gs://orders/payloads?project_id=shop")
+
+    assert (azure.azure_container, azure.location, azure.account_name) == ("orders", "payloads", "shop")
+    assert (google.bucket_name, google.location, google.project_id) == ("orders", "payloads", "shop")
+
+
+def test_azure_requires_its_connection_string():
+    with pytest.raises(ImproperlyConfigured, match="AZURE_STORAGE_CONNECTION_STRING is not set"):
+        services.payload_storage("PAYLOAD_STORAGE", "azure://orders")
+
+
+@pytest.mark.parametrize(
+    ("place", "module", "extra"),
+    [
+        ("s3://orders", "boto3", "s3"),
+        ("azure://orders", "azure.storage.blob", "azure"),
+        ("gs://orders", "google.cloud.storage", "gcs"),
+        ("gs://orders", "storages", "gcs"),
+    ],
+)
+def test_a_bucket_whose_extra_is_not_installed_is_refused_with_its_name(monkeypatch, place, module, extra):
+    find = services.find_spec
+    monkeypatch.setattr(services, "find_spec", lambda name: None if name == module else find(name))
+
+    with pytest.raises(ImproperlyConfigured, match=f"RUN_ARCHIVE is refused: .*extra `{extra}`"):
+        services.payload_storage("RUN_ARCHIVE", place)
+
+
+def test_an_unknown_service_is_no_folder():
+    with pytest.raises(ImproperlyConfigured, match=r"s3://, azure:// or gs://"):
+        services.payload_storage("PAYLOAD_STORAGE", "gcs://orders")
+
+
 @pytest.mark.parametrize("place", ["s3://", "s3:///prefix"])
 def test_an_address_without_a_bucket_is_refused_by_name(place):
     with pytest.raises(ImproperlyConfigured, match="PAYLOAD_STORAGE"):
