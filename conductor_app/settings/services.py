@@ -161,7 +161,7 @@ BUCKETS = {
     "azure": Bucket(
         "azure.storage.blob",
         "azure",
-        "conductor_app.payloads.azure_storage.AzureContainer",
+        "conductor_app.settings.azure_storage.AzureContainer",
         "azure_container",
         {"overwrite_files": True, "object_parameters": NO_ENCODING},
     ),

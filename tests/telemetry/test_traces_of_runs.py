@@ -17,6 +17,7 @@ from conductor_app.core.trace_context import first_traceparent, parse_traceparen
 from conductor_app.events.commands import handlers as event_handlers
 from conductor_app.events.commands.intake import receive_event
 from conductor_app.events.sinks.base import trace_headers, with_trace_of
+from conductor_app.runs.commands import tracing
 from conductor_app.runs.commands.tracing import export_traces
 from conductor_app.runs.models import Run
 from conductor_app.settings import environment
@@ -235,6 +236,30 @@ def test_a_collector_that_does_not_answer_gets_the_spans_later(clock, exported, 
         assert export_traces() == 0
 
     assert export_traces() == 1
+
+
+def test_the_spans_of_many_runs_are_sent_together(clock, exported, monkeypatch):
+    requests = []
+    monkeypatch.setattr(tracing, "MAX_SPANS", 10)
+    monkeypatch.setattr(exported, "export", lambda spans: requests.append(len(spans)) or SpanExportResult.SUCCESS)
+    for _ in range(8):
+        Scenario(clock, step("pay"), start=TRACED).worker("pay").completes()
+
+    assert export_traces() == 8
+
+    assert requests == [10, 10, 10, 2]
+
+
+def test_a_run_whose_last_spans_are_refused_is_sent_again(clock, exported, monkeypatch):
+    answers = iter([SpanExportResult.SUCCESS, SpanExportResult.FAILURE])
+    for _ in range(3):
+        Scenario(clock, step("pay"), start=TRACED).worker("pay").completes()
+    with monkeypatch.context() as broken:
+        broken.setattr(tracing, "MAX_SPANS", 6)
+        broken.setattr(exported, "export", lambda spans: next(answers))
+        assert export_traces() == 1
+
+    assert export_traces() == 2
 
 
 def test_the_spans_of_a_run_that_ended_more_than_a_week_ago_are_not_sent(clock, exported):

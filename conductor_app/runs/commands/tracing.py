@@ -6,7 +6,6 @@ none, and a repetition, or the export of a run that was reopened, sends spans ag
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from typing import Any
 
 from django.db.models import Q
@@ -55,15 +54,28 @@ def export_traces(is_stopping: Callable[[], bool] = lambda: False) -> int:
     from opentelemetry.sdk.trace.export import SpanExportResult
 
     while not is_stopping() and (found := list(_runs_to_trace())):
-        for run in found:
-            spans = _spans_of(run) if is_sampled(run.traceparent) else iter(())
-            while chunk := tuple(islice(spans, MAX_SPANS)):
-                if exporter.export(chunk) is not SpanExportResult.SUCCESS:
-                    log.warning("traces_not_exported", extra={"run_id": run.pk})
-                    return count
-            mark_as_traced(run.pk, run.ended_at)
-            count += 1
+        for spans, complete in _batches(found):
+            if spans and exporter.export(spans) is not SpanExportResult.SUCCESS:
+                log.warning("traces_not_exported", extra={"spans": len(spans)})
+                return count
+            for run in complete:
+                mark_as_traced(run.pk, run.ended_at)
+            count += len(complete)
     return count
+
+
+def _batches(runs: Iterable[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Yield the spans of each request, and the runs of which it has the last ones."""
+    spans: list[Any] = []
+    complete: list[Any] = []
+    for run in runs:
+        for span in _spans_of(run) if is_sampled(run.traceparent) else ():
+            if len(spans) == MAX_SPANS:
+                yield spans, complete
+                spans, complete = [], []
+            spans.append(span)
+        complete.append(run)
+    yield spans, complete
 
 
 def _runs_to_trace() -> Iterable[Any]:
