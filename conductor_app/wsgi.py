@@ -1,7 +1,6 @@
 """The WSGI application, for servers such as gunicorn."""
 
 import os
-import re
 from collections.abc import Callable, Iterable
 from io import BytesIO
 from typing import Any
@@ -10,14 +9,13 @@ from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.core.wsgi import get_wsgi_application
 
-from .web.client_views import mark_slashes, refusal
+from .web.client_views import mark_slashes, refusal, without_empty_segments
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
 
 HEALTH_PATHS = ("/health", "/actuator/health")
 STREAMED_PREFIX = "/api/artifacts/"
 """The prefix of paths whose bodies are streamed, because they may be larger than memory."""
-EMPTY_SEGMENTS = re.compile(r"^/+(api/)?/*")
 Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
@@ -56,15 +54,6 @@ def with_slashes_in_names(application: Application) -> Application:
         return application(environ, start_response)
 
     return handle
-
-
-def without_empty_segments(path: str) -> str:
-    """Return the path without empty segments at its start and after /api.
-
-    The Python and the Go SDK send them if the address of the server ends with a slash. Elsewhere an empty segment is
-    an empty name, which must not be read as the word that follows it.
-    """
-    return EMPTY_SEGMENTS.sub(r"/\1", path, count=1) if "//" in path else path
 
 
 def with_refusals(application: Application) -> Application:

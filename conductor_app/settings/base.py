@@ -1,16 +1,11 @@
 """Settings of all profiles. A profile defines the databases, the broker and the server."""
 
-from pathlib import Path
-
 from . import environment, services, table
 from .logs import logging_config
+from .resources import TEMPLATE_OPTIONS, TEMPLATES_DIR
 from .sign_in import *  # noqa: F403
 from .sign_in import AXES_SILENCED_CHECKS
 
-PACKAGE_DIR = Path(__file__).resolve().parents[1]
-# The wheel has the templates and the static files inside the package, a checkout has them beside it.
-IS_INSTALLED = (PACKAGE_DIR / "resources").is_dir()
-RESOURCES_DIR = PACKAGE_DIR / "resources" if IS_INSTALLED else PACKAGE_DIR.parent
 ROOT_URLCONF = "conductor_app.urls"
 WSGI_APPLICATION = "conductor_app.wsgi.application"
 DEBUG = False
@@ -56,22 +51,9 @@ MIDDLEWARE = [
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [RESOURCES_DIR / "templates"],
+        "DIRS": [TEMPLATES_DIR],
         "APP_DIRS": True,
-        "OPTIONS": {
-            "context_processors": [
-                "django.template.context_processors.request",
-                "django.contrib.auth.context_processors.auth",
-                "django.contrib.messages.context_processors.messages",
-            ],
-            "builtins": [
-                "django.templatetags.i18n",
-                "django.templatetags.static",
-                "django.contrib.admin.templatetags.admin_urls",
-                "conductor_app.site.tags",
-                "conductor_app.site.layout_tags",
-            ],
-        },
+        "OPTIONS": TEMPLATE_OPTIONS,
     }
 ]
 
@@ -95,7 +77,6 @@ APPEND_SLASH = False
 
 # Static files are served from their packages, without `collectstatic`.
 STATIC_URL = f"{FORCE_SCRIPT_NAME or ''}/static/"
-STATICFILES_DIRS = [RESOURCES_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 

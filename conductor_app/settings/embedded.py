@@ -4,7 +4,8 @@ from platformdirs import user_state_dir
 
 from . import environment, services, table
 from .base import *  # noqa: F403
-from .base import IS_INSTALLED, ON_LOOPBACK, PAYLOAD_STORAGE, PORT, RESOURCES_DIR, STORAGES
+from .base import ON_LOOPBACK, PAYLOAD_STORAGE, PORT, STORAGES
+from .resources import IS_INSTALLED, RESOURCES_DIR
 
 # A new environment replaces an installed package, but not the data: they are in the user's folder for states.
 DEFAULT_VAR_DIR = user_state_dir("conductor-app", appauthor=False) if IS_INSTALLED else str(RESOURCES_DIR / "var")

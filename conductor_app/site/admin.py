@@ -1,28 +1,19 @@
 """The AdminSite of the operators: registered models and pages, and the context that every page shares."""
 
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from django.contrib.admin import AdminSite
-from django.contrib.auth.models import Group, User
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponsePermanentRedirect, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import Resolver404, URLPattern, URLResolver, path, resolve, reverse
-from django.utils.decorators import method_decorator
+from django.urls import Resolver404, URLPattern, URLResolver, resolve, reverse
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.common import no_append_slash
 
 from ..access.models import AccessKey, Application, AuditEntry, Client, Grant, Secret, Variable
 from ..access.pages.applications import AccessKeyAdmin, ApplicationAdmin, GrantAdmin
 from ..access.pages.audit import AuditAdmin
-from ..access.pages.people import InvitePage, NewProgramPage, PeoplePage, PersonPage, StopShowingPage
 from ..access.pages.quotas import QuotasPage
 from ..access.pages.secrets import SecretAdmin, VariableAdmin
-from ..access.pages.users import AuditedGroupAdmin, AuditedUserAdmin
-from ..access.sign_in.openid import callback as openid_callback
-from ..access.sign_in.openid import start as openid_start
-from ..access.sign_in.pages import InvitationView, SecondFactorPage, SignInView, second_factor, second_factor_required
 from ..access.tokens import is_single_sign_on
 from ..access.visibility import may
 from ..ai.pages.budgets import BudgetsPage
@@ -92,11 +83,6 @@ OBJECT_PAGES: tuple[Page, ...] = (
     UndeliveredMessagePage(),
     RetentionPage(),
     QuotasPage(),
-    PeoplePage(),
-    InvitePage(),
-    NewProgramPage(),
-    PersonPage(),
-    StopShowingPage(),
     ViewsPage(),
     ViewPage(),
     AlertPage(),
@@ -136,7 +122,6 @@ PAGES: tuple[Page, ...] = (
     VectorIndexesPage(),
     PalettePage(),
     PreferencesPage(),
-    SecondFactorPage(),
     StatusBarPage(),
     AdministrationPage(),
     *OBJECT_PAGES,
@@ -158,24 +143,7 @@ MODEL_ADMINS = {
     Grant: GrantAdmin,
     Client: ClientAdmin,
     ScopeRole: ScopeRoleAdmin,
-    User: AuditedUserAdmin,
-    Group: AuditedGroupAdmin,
 }
-
-
-UNRESTRICTED_PAGES = {page.name for page in PAGES if not page.permission}
-"""Pages that every user who may sign in can open."""
-
-
-def sign_in_urls() -> list[URLPattern]:
-    """Return the pages that a user opens before being signed in."""
-    return [
-        path("login/code/", never_cache(second_factor), name="sign_in_code"),
-        path("login/setup/", never_cache(second_factor_required), name="sign_in_setup"),
-        path("login/invitation/<uidb64>/<token>/", InvitationView.as_view(), name="invitation"),
-        path("login/openid/", never_cache(openid_start), name="openid_start"),
-        path("login/openid/callback/", never_cache(openid_callback), name="openid_callback"),
-    ]
 
 
 def is_page(path: str) -> bool:
@@ -194,9 +162,11 @@ class OperatorsSite(AdminSite):
     index_title = _("Overview")
     site_url = None
 
+    pages: tuple[Page, ...] = PAGES
+
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        pages = (line for page in PAGES for line in page.urls(self))
-        return [*sign_in_urls(), *pages, *super().get_urls()]
+        pages = (line for page in self.pages for line in page.urls(self))
+        return [*pages, *super().get_urls()]
 
     @no_append_slash
     def catch_all_view(self, request: HttpRequest, url: str) -> HttpResponse:
@@ -209,14 +179,9 @@ class OperatorsSite(AdminSite):
             return HttpResponsePermanentRedirect(request.get_full_path(force_append_slash=True))
         raise Http404
 
-    @method_decorator(never_cache)
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Show the sign-in page, or the overview to users who are signed in."""
-        if request.method == "GET" and self.has_permission(request):
-            return HttpResponseRedirect(reverse("admin:index"))
-        request.current_app = self.name
-        sign_in = cast(Callable[..., HttpResponse], SignInView.as_view(extra_context=extra_context))
-        return strip_nul_from_request(sign_in)(request)
+        """Show the sign-in page for the users of another project."""
+        return super().login(request, {"has_passwords": True, **(extra_context or {})})
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
         checked = strip_nul_from_request(name_missing_permission(view))
@@ -236,7 +201,10 @@ class OperatorsSite(AdminSite):
                 "show_save_and_add_another": False,
                 "show_save_and_continue": False,
             }
-        return context | {"environment": (conf.environment_name, conf_table.COLORS[conf.environment_color])}
+        return context | {
+            "has_own_users": conf.is_server,
+            "environment": (conf.environment_name, conf_table.COLORS[conf.environment_color]),
+        }
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
         """Return the sections of the sidebar."""
@@ -244,8 +212,9 @@ class OperatorsSite(AdminSite):
         if app_label is not None:
             return apps
         available: dict[Any, dict] = {model["model"]: model for app in apps for model in app["models"]}
-        available |= {page.name: page.sidebar_entry() for page in PAGES if page.is_open_to(request)}
-        if available.keys() - UNRESTRICTED_PAGES:
+        available |= {page.name: page.sidebar_entry() for page in self.pages if page.is_open_to(request)}
+        # Every user who may sign in can open the pages without a permission.
+        if available.keys() - {page.name for page in self.pages if not page.permission}:
             available["index"] = {"object_name": "index", "admin_url": reverse("admin:index"), "is_exact": True}
         return build_sections(available, request.path, used_entries())
 
@@ -265,7 +234,20 @@ class OperatorsSite(AdminSite):
         return TemplateResponse(request, "admin/index.html", context)
 
 
-site = OperatorsSite(name="admin")
-for model, screen in MODEL_ADMINS.items():
-    site.register(model, screen)
+def create_site() -> OperatorsSite:
+    """Return the site of the server, with pages of its users, or that of another Django project, which has its own."""
+    created, admins = OperatorsSite(name="admin"), MODEL_ADMINS
+    if conf.is_server:
+        from .own_users import USER_ADMINS, USER_PAGES, OwnUsersMixin
+
+        class ServerSite(OwnUsersMixin, OperatorsSite):
+            pages = (*PAGES, *USER_PAGES)
+
+        created, admins = ServerSite(name="admin"), MODEL_ADMINS | USER_ADMINS
+    for model, screen in admins.items():
+        created.register(model, screen)
+    return created
+
+
+site = create_site()
 show_model_use()

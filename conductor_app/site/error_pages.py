@@ -10,12 +10,12 @@ from typing import Any
 
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
-from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from ..db.transient_errors import discard_broken_connection, is_database_error, is_transient
 from ..telemetry import log_context
+from ..web.templates import render_to_string
 from .admin import site
 
 log = logging.getLogger(__name__)

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.apps import apps
 from django.contrib.auth import get_user_model
+from django.contrib.auth.signals import user_logged_in
 from django.db.models import Model
 from django.db.models.signals import post_migrate
 
@@ -100,8 +101,10 @@ def connect_server() -> None:
     In another Django project, users, sign-in and Celery belong to that project.
     """
     from ..access.sign_in.throttle import connect_sign_in_signals
+    from ..web.preferences import restore_preferences
 
     audit.connect_access_signals()
+    user_logged_in.connect(restore_preferences)
     connect_sign_in_signals()
     job_trigger.connect_triggers()
     # The last app: when it has migrated, all tables and permissions exist.

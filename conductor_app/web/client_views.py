@@ -210,3 +210,15 @@ def log_transient_error(request: HttpRequest, error: BaseException) -> None:
     if not isinstance(error, RequestRefused):
         text = f"{type(error).__name__}: {error}"[:500]
         log.error("Requests fail: %s %s", describe_transient(error), text, extra={"path": request.path})
+
+
+EMPTY_SEGMENTS = re.compile(r"^/+(api/)?/*")
+
+
+def without_empty_segments(path: str) -> str:
+    """Return the path without empty segments at its start and after /api.
+
+    The Python and the Go SDK send them if the address of the server ends with a slash. Elsewhere an empty segment is
+    an empty name, which must not be read as the word that follows it.
+    """
+    return EMPTY_SEGMENTS.sub(r"/\1", path, count=1) if "//" in path else path

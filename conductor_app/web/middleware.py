@@ -158,7 +158,7 @@ CACHED_PATHS = 512
 class PathCookieStorage(CookieStorage):
     """Messages in a cookie with the path of the session's cookie."""
 
-    cookie_name = f"messages{settings.COOKIE_SUFFIX}"
+    cookie_name = f"messages{getattr(settings, 'COOKIE_SUFFIX', '')}"
 
     def _update_cookie(self, encoded_data: str, response: HttpResponse) -> None:
         super()._update_cookie(encoded_data, response)  # type: ignore[misc]  # the stubs lack it
@@ -212,25 +212,14 @@ class PageCsrfMiddleware(PageOnlyMiddleware, CsrfViewMiddleware):
     """CSRF protection. A request without cookies does not need it."""
 
 
-class PageAuthenticationMiddleware(PageOnlyMiddleware, AuthenticationMiddleware):
-    """Authentication of users by unexpired sessions. Commands of pages check the permissions of the user."""
+class PageActorMiddleware(PageOnlyMiddleware):
+    """Commands of pages check the permissions of the user, whom another middleware has authenticated."""
 
     def __call__(self, request: HttpRequest) -> Any:
         if is_client_request(request):
             return self.get_response(request)
-        self.process_request(request)
-        check_session(request)
-        show_as.apply_to(request)
         with acting_as(lambda: _actor_of(request)):
             return self.get_response(request)
-
-    def process_view(self, request: HttpRequest, *_: object) -> None:
-        """Refuse changes by an administrator who sees the pages as another person.
-
-        Raises:
-            PermissionDenied: when the request is not one that only reads.
-        """
-        show_as.require_read_only(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> None:
         """Show the page for missing permissions when a command of a page is refused.
@@ -240,6 +229,25 @@ class PageAuthenticationMiddleware(PageOnlyMiddleware, AuthenticationMiddleware)
         """
         if isinstance(exception, Forbidden) and not is_client_request(request):
             raise PermissionDenied(exception.message) from exception
+
+
+class PageAuthenticationMiddleware(PageActorMiddleware, AuthenticationMiddleware):
+    """Authentication of the server's own users by unexpired sessions."""
+
+    def __call__(self, request: HttpRequest) -> Any:
+        if not is_client_request(request):
+            self.process_request(request)
+            check_session(request)
+            show_as.apply_to(request)
+        return super().__call__(request)
+
+    def process_view(self, request: HttpRequest, *_: object) -> None:
+        """Refuse changes by an administrator who sees the pages as another person.
+
+        Raises:
+            PermissionDenied: when the request is not one that only reads.
+        """
+        show_as.require_read_only(request)
 
 
 def _actor_of(request: HttpRequest) -> Actor:

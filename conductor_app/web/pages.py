@@ -5,7 +5,7 @@ A page declares its name in the address, its title, its template and the permiss
 
     <div data-live="{{ live_address }}" data-rev="{{ live_revision }}">{% include page.live_template %}</div>
 
-and `static/ops/live.js` polls that address, which answers 204 while nothing has changed.
+and `conductor_app/static/ops/live.js` polls that address, which answers 204 while nothing has changed.
 """
 
 import re
@@ -26,7 +26,6 @@ from django.db.models import Model, QuerySet
 from django.forms import Media
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.http.response import HttpResponseBase
-from django.template.loader import render_to_string
 from django.template.response import SimpleTemplateResponse, TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
@@ -38,6 +37,7 @@ from ..core.errors import NotFound, RequestRefused
 from ..db.statements import read_snapshot
 from ..utils.formatting import LazyText
 from .badges import relative_time
+from .templates import render_to_string, with_own_template
 
 MAX_NUMBER_LENGTH = 14
 VOLATILE_HTML = re.compile(r"<time\b[^>]*data-counts[^>]*>[^<]*</time>|name=\"csrfmiddlewaretoken\" value=\"[^\"]*\"")
@@ -174,7 +174,7 @@ def in_read_snapshot(view: Callable[..., HttpResponse]) -> Callable[..., HttpRes
             return view(request, *args, **kwargs)
         with read_snapshot():
             response = view(request, *args, **kwargs)
-            return response.render() if isinstance(response, SimpleTemplateResponse) else response
+            return with_own_template(response).render() if isinstance(response, SimpleTemplateResponse) else response
 
     return wrapped
 

@@ -8,11 +8,10 @@ from functools import cache
 from typing import Any, cast
 from zoneinfo import ZoneInfo, available_timezones
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import User
-from django.contrib.auth.signals import user_logged_in
-from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone, translation
@@ -22,6 +21,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..access.models import Preference
+from ..settings import conf
 from .pages import Page
 
 SESSION_KEY = "ops_choices"
@@ -32,7 +32,6 @@ UTC = "UTC"
 ResponseHandler = Callable[[HttpRequest], HttpResponse]
 
 
-@receiver(user_logged_in)
 def restore_preferences(request: HttpRequest, user: AbstractBaseUser, **_: object) -> None:
     """Copy the user's preferences into the new session."""
     row = Preference.objects.filter(pk=user.pk).first()
@@ -42,6 +41,10 @@ def restore_preferences(request: HttpRequest, user: AbstractBaseUser, **_: objec
 
 def saved_preferences(request: HttpRequest) -> dict[str, Any]:
     """Return the user's preferences by name."""
+    if SESSION_KEY not in request.session and not conf.is_server and request.user.is_authenticated:
+        # Another project signs its users in itself.
+        row = Preference.objects.filter(pk=request.user.pk).first()
+        request.session[SESSION_KEY] = row.choices if row is not None else {}
     return request.session.get(SESSION_KEY, {})
 
 
@@ -63,7 +66,8 @@ def user_locale_middleware(get_response: ResponseHandler) -> ResponseHandler:
     def handle_request(request: HttpRequest) -> HttpResponse:
         if not request.path_info.startswith("/admin/"):
             return get_response(request)
-        language = translation.get_language_from_request(request)
+        # A server may have other languages; for another project, the mount has chosen one.
+        language = translation.get_language_from_request(request) if conf.is_server else translation.get_language()
         with translation.override(language), timezone.override(ZoneInfo(zone_of(request))):
             response = get_response(request)
             response.headers.setdefault("Content-Language", language)
@@ -75,8 +79,8 @@ def user_locale_middleware(get_response: ResponseHandler) -> ResponseHandler:
 
 def zone_of(request: HttpRequest) -> str:
     """Return the name of the user's time zone."""
-    preference = saved_preferences(request).get("zone", UTC)
-    return preference if preference in all_zones() else UTC
+    preference = saved_preferences(request).get("zone")
+    return preference if preference in all_zones() else settings.TIME_ZONE
 
 
 @cache

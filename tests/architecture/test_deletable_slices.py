@@ -104,8 +104,7 @@ def copy_without(slice_name: str, target: Path) -> Path:
     shutil.copytree(APP, target / "conductor_app", ignore=ignored)
     for file in OWN_FILES[slice_name]:
         (target / "conductor_app" / file).unlink()
-    for folder in ("templates", "static"):
-        (target / folder).symlink_to(ROOT / folder)
+    (target / "templates").symlink_to(ROOT / "templates")
     for place in PLACES:
         path = APP / place
         for module in path.rglob("*.py") if path.is_dir() else [path]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 SPECIFICATIONS = ROOT / "spec"
-FOLDERS = ("conductor_app", "tests", "templates", "static/ops")
+FOLDERS = ("conductor_app", "tests", "templates")
 SUFFIXES = frozenset((".py", ".html", ".js", ".mjs", ".ts", ".css", ".java"))
 SKIPPED = frozenset(("node_modules", "target", "documentation"))
 NUMBER = r"\d+(?:\.\d+)*[a-z]?"

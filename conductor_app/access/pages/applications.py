@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import RequestRefused
+from ...settings import conf
 from ...web.pages import GrantedRowsAdmin, ReadOnlyAdmin, moment_column, show_refusal
 from ..commands import applications, users
 from ..commands.users import Subject
@@ -187,6 +188,8 @@ class ApplicationAdmin(GrantedRowsAdmin):
 
     @admin.display(description=gettext_lazy("user"))
     def user_link(self, row: Application) -> SafeString:
+        if not conf.is_server:
+            return format_html("{}: {}", row.user.get_username(), _("roles are set as its groups"))
         address = reverse("admin:auth_user_change", args=[row.user_id])
         return format_html('<a href="{}">{}</a>: {}', address, row.user, _("roles are set as its groups"))
 

@@ -20,6 +20,7 @@ from ...bulk.selections import FAILURE_GROUP, MAX_ID_DIGITS, failure_group_title
 from ...db.fields import dumps
 from ...events.models import Webhook
 from ...runs.queries.recent import run_keys
+from ...settings import conf
 from ...utils import clock
 from ...utils.differences import MISSING
 from ...utils.formatting import DAY, HOUR
@@ -124,10 +125,13 @@ OBJECT_ADDRESSES: dict[str, Callable[[str], str]] = {
     "vector index": lambda id: reverse("admin:vector_indexes"),
     "client": _search_address("conductor_client"),
     "scope_role": _search_address("conductor_scoperole"),
-    "user": _search_address("auth_user"),
-    "group": _search_address("auth_group"),
-    "role": _search_address("auth_group"),
 }
+if conf.is_server:
+    OBJECT_ADDRESSES |= {
+        "user": _search_address("auth_user"),
+        "group": _search_address("auth_group"),
+        "role": _search_address("auth_group"),
+    }
 
 
 def _operation_titles(ids: list[str]) -> dict[str, str]:

@@ -13,13 +13,13 @@ from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
 from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import Conflict
 from ...web.badges import relative_time
 from ...web.pages import ListAdmin, show_refusal
+from ...web.templates import render_to_string
 from ..audit import record_access_change
 from ..commands.users import keep_administrator
 from ..grants import may_give

@@ -15,7 +15,6 @@ from django.contrib.auth.views import LoginView, PasswordResetConfirmView
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.middleware.csrf import rotate_token
-from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import reverse, reverse_lazy
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -28,6 +27,7 @@ from ...settings import conf
 from ...settings import table as conf_table
 from ...utils import clock
 from ...web.pages import Page, show_refusal
+from ...web.templates import render_to_string
 from ..models import ExternalIdentity
 from ..tokens import EXPIRED, end_other_sessions, is_single_sign_on
 from .commands import (

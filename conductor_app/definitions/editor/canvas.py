@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
-from django.template.loader import render_to_string
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -33,6 +32,7 @@ from ...core.step_edits import (
 from ...core.validation.lint_references import BEFORE, compare_order
 from ...human_tasks.pages.form_templates import KINDS
 from ...web.forms import format_json
+from ...web.templates import render_to_string
 from ..models import TaskDefinition
 from ..policies import policy_context
 from ..step_labels import type_label

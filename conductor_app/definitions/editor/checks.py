@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.http import HttpRequest, JsonResponse
-from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
 from ...access.visibility import usable
@@ -38,6 +37,7 @@ from ...core.validation.findings import (
 )
 from ...events.queries import lint_handler
 from ...web.forms import parse_json_value, syntax_error_text
+from ...web.templates import render_to_string
 from ..diagram.pages import draw_definition
 from ..models import WorkflowDefinition
 from ..policies import policy_context

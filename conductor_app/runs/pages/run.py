@@ -7,7 +7,6 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import get_script_prefix, reverse
 from django.utils.translation import gettext as _
@@ -43,6 +42,7 @@ from ...web.pages import (
     show_refusal,
     tabs_context,
 )
+from ...web.templates import render_to_string
 from ..documents.workflows import export_run
 from ..models import Run
 from ..queries.retention import explain_missing_run

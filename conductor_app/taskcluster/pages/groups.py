@@ -11,7 +11,6 @@ from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
@@ -37,6 +36,7 @@ from ...web.badges import (
 )
 from ...web.links import queue_address, standalone_task_address, task_group_address
 from ...web.pages import BoundedChangeList, PageQuery, ReadOnlyAdmin, moment_column, require_permission, show_refusal
+from ...web.templates import render_to_string
 from ..commands import groups
 from ..models import StandaloneTask, TaskGroup
 from ..queries.groups import (

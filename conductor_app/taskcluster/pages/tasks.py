@@ -16,7 +16,6 @@ from django.contrib.admin import AdminSite
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import escape, format_html
@@ -37,6 +36,7 @@ from ...web.badges import ACTIVE, format_size, mark_names, relative_time, render
 from ...web.documents import clean_log, render_tree
 from ...web.links import queue_address, standalone_task_address, task_group_address
 from ...web.pages import PaletteHit, ReadOnlyAdmin, fragment_response, html_revision, require_permission, show_refusal
+from ...web.templates import render_to_string
 from ..commands.artifacts import read_page, resolve_link
 from ..commands.tasks import PRIORITIZE, apply_action
 from ..core.decisions import REFERENCE

@@ -1,0 +1,17 @@
+"""URL patterns that another Django project includes to have the pages and the REST API below a path of its own.
+
+path("conductor/", include("conductor_app.in_process.urls"))
+"""
+
+from django.urls import path
+
+from ..site.mount import mounted
+
+app_name = "conductor"
+urlpatterns = [
+    path("<path:path>", mounted),
+    path("", mounted, name="index"),
+    # The first pattern matches these. They are for `reverse("conductor:run", args=[run_id])` in the project.
+    path("admin/conductor/run/<str:run_id>/change/", mounted, name="run"),
+    path("api", mounted, name="api"),
+]
