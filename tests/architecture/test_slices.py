@@ -169,6 +169,7 @@ def test_no_two_folders_import_each_other():
 
 
 LOCAL_IMPORTS = {
+    "site/admin.py": "the pages of sign-in need django-axes, which other projects do not have",
     "site/wiring.py": "the built-in workers are loaded with their first task",
     "apps.py": "models and signal handlers can be imported only when the app is ready",
     "wsgi.py": "the settings module is named first",
