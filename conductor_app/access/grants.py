@@ -41,6 +41,7 @@ from .permissions import (
     WORKFLOW_DEF,
     PermissionSet,
     Right,
+    name_field,
     permission_set_of,
     read_group_permission_set,
     read_permission_set,
@@ -63,12 +64,12 @@ def creator_accesses(target_type: str, name: str) -> tuple[str, list[str]]:
     created_by = rows.order_by("pk").values_list("created_by", flat=True).first()
     if not created_by:
         return "", []
-    users = get_user_model().objects.filter(Q(application__name=created_by) | Q(username=created_by))
+    users = get_user_model()._default_manager.filter(Q(application__name=created_by) | Q(**{name_field(): created_by}))
     user = users.order_by("pk").first()
     if user is None:
         return "", []
     permissions = permission_set_of(user.pk)
-    return user.username, [access for access in ACCESSES if permissions.allows(access, target_type, name)]
+    return user.get_username(), [access for access in ACCESSES if permissions.allows(access, target_type, name)]
 
 
 def _rows_named(target_type: str, name: str) -> QuerySet[Any]:

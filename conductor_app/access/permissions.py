@@ -16,6 +16,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.db import connection, transaction
@@ -26,6 +27,7 @@ from ..utils import clock, process_state
 from .models import AccessKey, AccessRevision, Application, Grant, GroupProfile, Tag
 
 CREATE, READ, UPDATE, DELETE, EXECUTE = ACCESSES = ("CREATE", "READ", "UPDATE", "DELETE", "EXECUTE")
+USER_APP, USER_MODEL = settings.AUTH_USER_MODEL.lower().split(".")
 Right = tuple[str, str]
 """(access, target type)"""
 
@@ -52,7 +54,7 @@ TARGET_TYPES: dict[str, tuple[str, tuple[str, ...]]] = {
     TASK_DEF: ("conductor.{}_taskdefinition", ACCESSES),
     WORKFLOW: ("conductor.{}_run", (READ, UPDATE, DELETE)),
     APPLICATION: ("conductor.{}_application", CRUD_ACCESSES),
-    USER: ("auth.{}_user", CRUD_ACCESSES),
+    USER: (f"{USER_APP}.{{}}_{USER_MODEL}", CRUD_ACCESSES),
     GROUP: ("auth.{}_group", CRUD_ACCESSES),
     DOMAIN: ("conductor.{}_domain", (EXECUTE,)),
     SCHEDULE: ("conductor.{}_schedule", ACCESSES),
@@ -469,6 +471,18 @@ RESERVED_NAMES = ("anonymous", "engine")
 """The names under which the server records callers without credentials, and its own changes."""
 
 
+def name_field() -> str:
+    """Return the field with the names of users: `username`, or another one in another Django project."""
+    field: str = get_user_model().USERNAME_FIELD
+    return field
+
+
+def users_named(name: str) -> QuerySet[User]:
+    """Return the user with this name, if there is one."""
+    users: QuerySet[User] = get_user_model()._default_manager.filter(**{name_field(): name})
+    return users
+
+
 def comparable_name(name: str) -> str:
     """Return the form of a name in which names that look the same are equal."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
@@ -484,7 +498,7 @@ def require_free_user_name(name: str, user_id: int = 0) -> None:
         Conflict: when it is taken.
     """
     _refuse_reserved(name)
-    if _is_in(name, get_user_model().objects.exclude(pk=user_id).values_list("username", flat=True)):
+    if _is_in(name, get_user_model()._default_manager.exclude(pk=user_id).values_list(name_field(), flat=True)):
         raise Conflict(f"Another user has the name {name[:200]}. Upper and lower case count as the same.")
     if _is_in(name, Application.objects.values_list("name", flat=True)):
         raise Conflict(f"An application has the name {name[:200]}. Rename the application first.")
@@ -499,7 +513,7 @@ def require_free_application_name(name: str, id: str = "") -> None:
         Conflict: when it is taken.
     """
     _refuse_reserved(name)
-    if _is_in(name, get_user_model().objects.values_list("username", flat=True)):
+    if _is_in(name, get_user_model()._default_manager.values_list(name_field(), flat=True)):
         raise Conflict(f"A user has the name {name[:200]}. Choose another name for the application.")
     if _is_in(name, Application.objects.exclude(pk=id).values_list("name", flat=True)):
         raise Conflict(f"Another application has the name {name[:200]}. Upper and lower case count as the same.")

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, NamedTuple
 
-from django.contrib.auth import get_user_model
 from django.db import connection, transaction
 from django.db.models import Max
 
@@ -22,7 +21,7 @@ from ..utils import clock, process_state
 from .audit import record_access_change
 from .authentication import Actor, current_actor
 from .models import MAX_CALLER_LENGTH, Application, CallerQuota, Client, TokenBucket
-from .permissions import current_cache
+from .permissions import current_cache, users_named
 
 ANONYMOUS = "anonymous"
 """All callers of a server without authentication. They have no quotas."""
@@ -289,7 +288,7 @@ def _find_application_user(name: str) -> int:
 
 
 def _find_user(name: str) -> int:
-    found = get_user_model().objects.filter(username=name, application__isnull=True).values_list("pk", flat=True)
+    found = users_named(name).filter(application__isnull=True).values_list("pk", flat=True)
     if not found:
         raise NotFound(f"There is no user {name[:200]!r}.")
     return found[0]

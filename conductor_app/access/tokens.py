@@ -24,7 +24,7 @@ from ..core.errors import Forbidden, Invalid, Unauthenticated
 from ..settings import conf
 from ..utils import clock, process_state
 from .models import AccessKey, Application
-from .permissions import ADMIN, APPLICATION_USER_PREFIX, require_free_application_name, role_group
+from .permissions import ADMIN, APPLICATION_USER_PREFIX, name_field, require_free_application_name, role_group
 
 ALGORITHM = "HS256"
 MAX_CACHED = 1_000
@@ -124,7 +124,9 @@ def new_application(name: str, by: str = "") -> Application:
     """
     require_free_application_name(name)
     id = str(uuid.uuid4())
-    user = get_user_model()(username=f"{APPLICATION_USER_PREFIX}{id}", first_name=name[:150])
+    user = get_user_model()(**{name_field(): f"{APPLICATION_USER_PREFIX}{id}"})
+    # Another project may have users without it.
+    user.first_name = name[:150]
     user.set_unusable_password()
     user.save()
     return Application.objects.create(id=id, name=name, user=user, created_at=clock.now(), created_by=by)

@@ -22,6 +22,7 @@ INSTALLED_APPS = [
     # First, so that a failed sign-in is counted before it is recorded.
     "axes",
     "conductor_app.apps.ConductorConfig",
+    "conductor_app.server",
     "django.contrib.admin.apps.SimpleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",

@@ -37,6 +37,6 @@ INTERFACES = ("serializers", "api", "pages", "editor", "workers", "notifier", "u
 """Roles whose modules may import every slice, and are imported by other interfaces and by `site` only."""
 SHARED_INTERFACES = ("web", "system_tasks", "agents")
 """What interfaces have in common: base classes of views and pages, and the built-in workers."""
-TOP = ("site", "processes", "in_process", "tools", "testing", "management", "models", "migrations")
+TOP = ("site", "processes", "in_process", "tools", "testing", "management", "server", "models", "migrations")
 """Packages that know all slices: the admin site, the processes of the server, the Python API for other Django projects,
 command-line tools, the test kit and Django's lists."""

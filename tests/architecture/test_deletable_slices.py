@@ -29,8 +29,8 @@ PLACES = ("site", "apps.py", "urls.py")
 OWN_FILES = {
     "ai": (),
     "taskcluster": (
-        "management/commands/expire.py",
-        "management/commands/messages.py",
+        "server/management/commands/expire.py",
+        "server/management/commands/messages.py",
     ),
 }
 """Files of a slice outside of its folder: Django looks for commands in one folder only. They are deleted with it."""

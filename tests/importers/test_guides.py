@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conductor_app.management.commands import import_conductor
-from conductor_app.management.commands.import_conductor import EXIT_STATUS
+from conductor_app.server.management.commands import import_conductor
+from conductor_app.server.management.commands.import_conductor import EXIT_STATUS
 from conductor_app.tools.importers.plan import OnConflict
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conductor_app.management.commands.serve import managed_processes
+from conductor_app.server.management.commands.serve import managed_processes
 
 ROOT = Path(__file__).parents[2]
 

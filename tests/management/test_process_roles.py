@@ -13,7 +13,7 @@ LIST_MODULES = """
 import json, sys
 import django
 django.setup()
-from conductor_app.management.commands import serve
+from conductor_app.server.management.commands import serve
 serve.serving.load_modules()
 print(json.dumps(sorted(sys.modules)))
 """

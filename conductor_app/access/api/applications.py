@@ -1,6 +1,7 @@
 """Applications with their keys and roles, permissions, roles, and access tokens."""
 
-from django.contrib.auth.models import Group, User
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
 from django.http import HttpResponse
 
 from ...core.document import fields
@@ -270,4 +271,4 @@ class TokenUser(ConductorView):
         if actor.user_id is None:
             roles = [{"name": "ADMIN", "permissions": []}]
             return Json({"id": actor.name, "name": actor.name, "roles": roles, "groups": [], "applicationUser": False})
-        return Json(user_response(User.objects.get(pk=actor.user_id)))
+        return Json(user_response(get_user_model()._default_manager.get(pk=actor.user_id)))

@@ -111,14 +111,14 @@ def user_document(row: User) -> Document:
     roles = [role_document(each) for each in all_groups if _profile_of(each).role]
     profile = getattr(row, "profile", None) or UserProfile()
     return {
-        "id": row.username,
-        "name": row.get_full_name() or row.username,
+        "id": row.get_username(),
+        "name": (row.get_full_name() if hasattr(row, "get_full_name") else "") or row.get_username(),
         "roles": roles + ([{"name": "ADMIN", "permissions": []}] if row.is_superuser and not roles else []),
         "groups": [group_document(each) for each in all_groups if not _profile_of(each).role],
         "uuid": str(uuid5(NAMESPACE_OID, f"conductor user {row.pk}")),
-        "applicationUser": row.username.startswith(APPLICATION_USER_PREFIX),
+        "applicationUser": row.get_username().startswith(APPLICATION_USER_PREFIX),
         "encryptedId": False,
-        "encryptedIdDisplayValue": row.username,
+        "encryptedIdDisplayValue": row.get_username(),
         "contactInformation": profile.contact,
     }
 
@@ -177,7 +177,7 @@ def subjects_by_access(grants: Iterable[Grant], creator: str, accesses: Iterable
 
 def _subject_document(row: Grant) -> Document:
     if row.user is not None:
-        return {"type": "USER", "id": row.user.username}
+        return {"type": "USER", "id": row.user.get_username()}
     group = cast(Group, row.group)
     profile = _profile_of(group)
     return {"type": "ROLE", "id": profile.role} if profile.role else {"type": "GROUP", "id": group.name}

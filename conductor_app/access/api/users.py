@@ -1,5 +1,6 @@
 """Users and groups: their members and their permissions."""
 
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.http import HttpResponse
 
@@ -11,7 +12,7 @@ from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import users
 from ..commands.users import find_group, find_user, list_groups
 from ..models import Grant
-from ..permissions import ACCESSES, APPLICATION_USER_PREFIX, effective_groups, read_permission_set
+from ..permissions import ACCESSES, APPLICATION_USER_PREFIX, effective_groups, name_field, read_permission_set
 from . import serializers
 
 
@@ -20,9 +21,9 @@ class Users(ConductorView):
 
     @ApiOperation("List all users", can_view_users, reply=ArrayOf(serializers.USER), query={"apps": bool})
     def get(self, request: ConductorRequest) -> HttpResponse:
-        rows = User.objects.order_by("username")
+        rows = get_user_model()._default_manager.order_by(name_field())
         if not request.query.flag("apps", False):
-            rows = rows.exclude(username__startswith=APPLICATION_USER_PREFIX)
+            rows = rows.exclude(**{f"{name_field()}__startswith": APPLICATION_USER_PREFIX})
         return Json([serializers.user_document(row) for row in serializers.prefetch_groups(rows)])
 
 
@@ -77,7 +78,9 @@ class PermissionCheck(ConductorView):
 
 def user_response(user: User) -> dict:
     """Return the document of a user, read again from the database."""
-    return serializers.user_document(serializers.prefetch_groups(User.objects.filter(pk=user.pk)).get())
+    return serializers.user_document(
+        serializers.prefetch_groups(get_user_model()._default_manager.filter(pk=user.pk)).get()
+    )
 
 
 class Groups(ConductorView):
@@ -128,7 +131,9 @@ class GroupUsers(ConductorView):
 
     @ApiOperation("List the users in a group", can_view_users, reply=ArrayOf(serializers.USER))
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
-        members = serializers.prefetch_groups(User.objects.filter(groups=find_group(id)).order_by("username"))
+        members = serializers.prefetch_groups(
+            get_user_model()._default_manager.filter(groups=find_group(id)).order_by(name_field())
+        )
         return Json([serializers.user_document(row) for row in members])
 
     @ApiOperation("Add users to a group", ADMINISTRATORS_ONLY, body=texts)

@@ -31,6 +31,7 @@ from ..permissions import (
     means_prefix,
     require_free_user_name,
     role_group,
+    users_named,
 )
 
 USER, GROUP, ROLE = "USER", "GROUP", "ROLE"
@@ -89,8 +90,7 @@ def find_subject(kind: str, id: str) -> Subject:
 
 def find_user(id: str) -> User:
     """Return the user with this name, or the user of the application with this id."""
-    users = get_user_model().objects
-    found = users.filter(username=id).first() or users.filter(username=f"{APPLICATION_USER_PREFIX}{id}").first()
+    found = users_named(id).first() or users_named(f"{APPLICATION_USER_PREFIX}{id}").first()
     if found is None:
         raise NotFound(f"There is no user {id}.")
     return found
@@ -237,7 +237,7 @@ def upsert_user(id: str, facts: UserSettings, by: str) -> User:
             f"A user id must have 1 to {MAX_ID_LENGTH} characters and not begin with '{APPLICATION_USER_PREFIX}'."
         )
     with keep_administrator():
-        user = get_user_model().objects.select_for_update().filter(username=id).first()
+        user = users_named(id).select_for_update().first()
         is_new = user is None
         if user is None:
             require_free_user_name(id)
@@ -303,7 +303,7 @@ def delete_user(id: str, by: str) -> None:
         Forbidden: when the current actor does not have all permissions of the user.
     """
     with keep_administrator():
-        found = get_user_model().objects.filter(username=id).first()
+        found = users_named(id).first()
         if found is None:
             raise NotFound(f"There is no user {id}.")
         if found.is_superuser:

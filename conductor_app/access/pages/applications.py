@@ -27,6 +27,7 @@ from ..permissions import (
     ACCESSES,
     ADMIN,
     GRANTABLE_TARGET_TYPES,
+    name_field,
     read_permission_set,
     require_free_application_name,
 )
@@ -234,10 +235,11 @@ class GrantAdmin(ReadOnlyAdmin):
     list_filter = ("target_type", "access")
     list_select_related = ("user", "group")
     ordering = ("target_type", "target_id", "id")
-    search_fields = ("target_id", "=user__username", "=group__name")
+    search_fields = ("target_id", f"=user__{name_field()}", "=group__name")
     search_help_text = gettext_lazy("Part of a name, or the exact name of a user or group")
     fields: ClassVar[Any] = ("user", "group", "target_type", "target_id", "access")
-    autocomplete_fields = ("user", "group")
+    # Another project has the pages of its users, which look them up, elsewhere.
+    autocomplete_fields = ("user", "group") if conf.is_server else ()
     actions = ("revoke_grants",)
 
     has_add_permission = admin.ModelAdmin.has_add_permission
@@ -248,6 +250,8 @@ class GrantAdmin(ReadOnlyAdmin):
         return {}
 
     def formfield_for_foreignkey(self, db_field: ForeignKey, request: HttpRequest, **kwargs: object) -> Any:
+        if not conf.is_server:
+            return super().formfield_for_foreignkey(db_field, request, **kwargs)
         return super().formfield_for_foreignkey(db_field, request, widget=SubjectSelect(db_field, self.admin_site))
 
     def save_model(self, request: HttpRequest, obj: Grant, form: forms.ModelForm, change: bool) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.models import Group, User
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -13,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...access.authentication import Actor, task_target
-from ...access.permissions import permission_set_of
+from ...access.permissions import name_field, permission_set_of
 from ...core.errors import Invalid, NotFound, OutputInvalid, RequestRefused
 from ...core.human_tasks import ANSWER_SCHEMA_KEY as ASK
 from ...core.schemas import format_value
@@ -232,7 +233,10 @@ def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
 
 def _possible_assignees(request: HttpRequest) -> dict[str, Any]:
     """Return the people and groups that the menu offers: all, or those of the own groups if only grants show tasks."""
-    users, groups = User.objects.filter(is_active=True).order_by("username"), Group.objects.order_by("name")
+    users, groups = (
+        get_user_model()._default_manager.filter(is_active=True).order_by(name_field()),
+        Group.objects.order_by("name"),
+    )
     if not request.user.has_perm(VIEW_PERMISSION):
         groups = groups.filter(user=request.user.pk)
         users = users.filter(Q(pk=request.user.pk) | Q(groups__in=groups.order_by())).distinct()

@@ -9,7 +9,7 @@ from conductor_app.access.tokens import create_key
 
 
 class Command(BaseCommand):
-    """`manage.py create_access_key NAME`: prints the key and its secret, which is not displayed again."""
+    """`manage.py conductor_access_key NAME`: prints the key and its secret, which is not displayed again."""
 
     help = "Create an access key for an application. The secret is displayed only once."
 

@@ -5,12 +5,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from conductor_app.access.commands.secrets import reencrypt_secrets
+from conductor_app.access.encryption import DecryptionFailed
 from conductor_app.access.sign_in.commands import reencrypt_second_factors
 from conductor_app.alerts.commands import reencrypt_targets
 from conductor_app.events.commands.webhooks import reencrypt_webhooks
 from conductor_app.utils.background import registered_work
-
-from ...access.encryption import DecryptionFailed
 
 
 class Command(BaseCommand):
