@@ -38,7 +38,7 @@ def _section(name: str, arguments: tuple[str, ...], summary: str, level: str = "
 
 
 def load_command(name: str) -> BaseCommand:
-    return load_command_class("conductor_app", name)
+    return load_command_class("conductor_app.server", name)
 
 
 def _options(command: BaseCommand, name: str) -> str:
