@@ -91,7 +91,7 @@ def _handler() -> MountedHandler:
 
 @csrf_exempt
 @login_not_required
-def mounted(request: HttpRequest, path: str = "", **_: object) -> HttpResponseBase:
+def serve_mounted(request: HttpRequest, path: str = "", **_: object) -> HttpResponseBase:
     """Respond as the server does. `path`: the address below the one where the project has included it.
 
     The pages check CSRF tokens themselves, and the APIs check credentials themselves.
@@ -101,11 +101,11 @@ def mounted(request: HttpRequest, path: str = "", **_: object) -> HttpResponseBa
     if is_page and user is not None and user.is_anonymous and cast(Any, settings).is_overridden("LOGIN_URL"):
         return redirect_to_login(request.get_full_path())
     prefix = request.path.removesuffix(path)
-    with addresses_below(request, prefix, _marked(request, prefix) or without_empty_segments(f"/{path}")):
+    with addresses_below(request, prefix, _mark_path(request, prefix) or without_empty_segments(f"/{path}")):
         return _handler().respond(request)
 
 
-mounted._non_atomic_requests = frozenset(connections)  # type: ignore[attr-defined]
+serve_mounted._non_atomic_requests = frozenset(connections)  # type: ignore[attr-defined]
 
 
 @contextmanager
@@ -130,7 +130,7 @@ def addresses_below(request: HttpRequest, prefix: str, path: str) -> Iterator[No
             changed.urlconf = of_request
 
 
-def _marked(request: HttpRequest, prefix: str) -> str:
+def _mark_path(request: HttpRequest, prefix: str) -> str:
     """Return the path with marks for encoded slashes if the web server passes the path as it was sent, otherwise ""."""
     raw = getattr(request, "scope", {}).get("raw_path") or b""
     target = request.META.get("RAW_URI") or raw.decode("latin-1")
