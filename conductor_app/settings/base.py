@@ -151,6 +151,5 @@ CELERY_BEAT_SYNC_EVERY = 30
 
 REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "conductor_app.site.openapi.schema.ConductorSchema",
-    "EXCEPTION_HANDLER": "conductor_app.web.api.operations.exception_handler",
     "URL_FORMAT_OVERRIDE": None,
 }

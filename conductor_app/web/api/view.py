@@ -63,6 +63,7 @@ class ApiView(ClientView, APIView):
     request_class = ApiRequest
     content_negotiation_class = FixedContent
     metadata_class = None
+    versioning_class = None
     default_response_headers: ClassVar[dict[str, str]] = {}
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
@@ -232,6 +233,10 @@ class ConductorView(ApiView):
         # Replies depend on the caller's permissions and can contain secrets.
         response.headers.setdefault("Cache-Control", "no-store")
         return response
+
+    def get_exception_handler(self) -> Callable[..., HttpResponse]:
+        """Return the function that renders errors, whatever the settings of another Django project are."""
+        return exception_handler
 
     def find_handler(self, request: HttpRequest | Request) -> Callable[..., HttpResponse] | None:
         """Return the handler of a request, None if the view does not have its method."""
