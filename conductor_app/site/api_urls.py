@@ -16,6 +16,7 @@ from ..monitoring.api import health
 from ..payloads import api as payloads
 from ..runs.api import control, debugger, executions, search, workflows
 from ..schedules import api as schedules
+from ..settings import conf
 from ..taskcluster import urls as taskcluster
 from ..tasks.api import queues, tasks
 from ..web.api.view import UnknownAddress
@@ -278,3 +279,8 @@ urlpatterns = [
     path("docs.js", pages.docs_script, name="openapi-script"),
     re_path(r"", UnknownAddress.as_view()),
 ]
+
+OF_USERS = ("users", "groups")
+"""The first parts of the paths about users, which belong to the project if it is not the server."""
+if not conf.is_server:
+    urlpatterns = [each for each in urlpatterns if not str(each.pattern).startswith(OF_USERS)]
