@@ -63,7 +63,7 @@ def test_every_tab_fits_and_can_be_used_by_everybody(page, failed):
         assert has_no_horizontal_scroll(page), f"{tab}, narrow"
 
 
-@pytest.mark.looks
+@pytest.mark.one_database
 def test_the_table_of_tasks_fits_its_card_beside_an_open_task(page, failed):
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(page_of(failed, "?tab=tasks&task=charge"))
