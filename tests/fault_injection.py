@@ -40,6 +40,8 @@ ERRORS: dict[str, Callable[[], Exception]] = {
     "ScriptsUnavailable": lambda: ScriptsUnavailable("All 2 helper processes were busy for 30 s."),
 }
 """A new error of each kind."""
+OUTSIDE_OF_THE_DATABASE = {"OSError", "StorageUnavailable", "ScriptsUnavailable"}
+"""Errors that no statement raises. The calls of the database are not counted for them."""
 MAX_CALLS = 500
 COMMIT = "COMMIT"
 
@@ -50,13 +52,13 @@ class FaultInjector:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._patch, self._lock = patch, RLock()
         self._active: Fault | None = None
-        self.watch(CursorWrapper, "_execute", describe=lambda cursor, sql, *_: sql)
-        self.watch(CursorWrapper, "_executemany", describe=lambda cursor, sql, *_: sql)
-        self.watch(
-            pg_pipeline, "_send_statements", describe=lambda statements, *_: " | ".join(s for s, _ in statements)
+        self._watch_database(CursorWrapper, "_execute", lambda cursor, sql, *_: sql)
+        self._watch_database(CursorWrapper, "_executemany", lambda cursor, sql, *_: sql)
+        self._watch_database(
+            pg_pipeline, "_send_statements", lambda statements, *_: " | ".join(s for s, _ in statements)
         )
-        self.watch(BaseDatabaseWrapper, "_commit", describe=lambda database: COMMIT if _must_commit(database) else "")
-        self.watch(BaseDatabaseWrapper, "connect", describe=lambda *_: "connect")
+        self._watch_database(BaseDatabaseWrapper, "_commit", lambda database: COMMIT if _must_commit(database) else "")
+        self._watch_database(BaseDatabaseWrapper, "connect", lambda *_: "connect")
         for name in ("save", "open", "exists", "delete"):
             self.watch(
                 FileSystemStorage, name, describe=lambda _, path, *__, name=name, **___: f"storage: {name} {path}"
@@ -76,6 +78,14 @@ class FaultInjector:
             return original(*args, **kwargs)
 
         self._patch.setattr(owner, name, watched)
+
+    def _watch_database(self, owner: Any, name: str, describe: Callable[..., str]) -> None:
+        """Count the calls of a function of the database, for errors that it can raise."""
+        self.watch(owner, name, lambda *arguments: describe(*arguments) if self._can_fail_in_database() else "")
+
+    def _can_fail_in_database(self) -> bool:
+        fault = self._active
+        return fault is not None and fault.kind not in OUTSIDE_OF_THE_DATABASE
 
     def at_each_call(self, kind: str) -> Iterator["Fault"]:
         """Yield a fault for the first call, the second one, and so on, until a block ends before its fault."""

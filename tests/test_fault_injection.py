@@ -1,9 +1,13 @@
 """The injector of faults: each call of a block fails once."""
 
+from contextlib import suppress
+
 import pytest
+from django.core.files.storage import default_storage
 from django.db import OperationalError, connection, transaction
 
 from conductor_app.access.models import Secret
+from conductor_app.core.errors import StorageUnavailable
 from conductor_app.db import statements
 
 
@@ -29,6 +33,17 @@ def test_calls_outside_of_the_block_are_not_counted(faults):
         Secret.objects.count()
 
     assert fault.position == 1
+
+
+def test_an_error_of_the_storage_occurs_in_no_statement(faults):
+    sites = []
+    for fault in faults.at_each_call("StorageUnavailable"):
+        with fault, suppress(StorageUnavailable):
+            statements.fetch("SELECT 1")
+            default_storage.exists("input.json")
+        sites.append(fault.site)
+
+    assert sites == ["storage: exists input.json", ""]
 
 
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="On SQLite, an error leaves its transaction usable.")
