@@ -49,9 +49,9 @@ endef
 # With huge pages for allocations of glibc, the tests take 4 % less time.
 test test-all: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
 
-# The fast tests, in less than five minutes on 2 cores: no browsers, SDKs, processes and upgrades, and pages on SQLite only.
+# The fast tests, in about five minutes on 2 cores: no browsers, SDKs, processes and upgrades. On PostgreSQL those of commands.
 test: .venv/for-test
-	$(call on_both_databases,-m "not slow",-m "not slow and not pages")
+	$(call on_both_databases,-m "not slow",-n 1 -m "commands and not slow")
 
 # All tests, among them those of `make test`.
 test-all: .venv/for-test .venv/for-docs

@@ -67,8 +67,8 @@ WAIT_FOR_OTHERS = (
 """Folders whose tests wait for processes of their own, and have the files that take longest."""
 WITH_CLUSTER = ("cluster", "qa")
 """Folders whose tests start PostgreSQL themselves, once: beside the suite on PostgreSQL."""
-ROWLESS = ("architecture", "core", "docs", "scripts")
-"""Folders in which no test touches rows, or whose commands mean the same on each database."""
+ROWLESS = ("architecture", "browser", "core", "deploy", "docs", "scripts")
+"""Folders in which no test touches rows, or in which rows and commands mean the same on each database."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

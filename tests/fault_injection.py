@@ -85,12 +85,15 @@ class FaultInjector:
 
     def _can_fail_in_database(self) -> bool:
         fault = self._active
-        return fault is not None and fault.kind not in OUTSIDE_OF_THE_DATABASE
+        return fault is not None and (fault.is_anywhere or fault.kind not in OUTSIDE_OF_THE_DATABASE)
 
-    def at_each_call(self, kind: str) -> Iterator["Fault"]:
-        """Yield a fault for the first call, the second one, and so on, until a block ends before its fault."""
+    def at_each_call(self, kind: str, *, is_anywhere: bool = False) -> Iterator["Fault"]:
+        """Yield a fault for the first call, the second one, and so on, until a block ends before its fault.
+
+        `is_anywhere`: statements raise the error even if its kind is one of OUTSIDE_OF_THE_DATABASE.
+        """
         for position in range(1, MAX_CALLS):
-            fault = Fault(self, position, kind)
+            fault = Fault(self, position, kind, is_anywhere)
             yield fault
             assert fault.has_begun, "The fault was not used as a context manager."
             if not fault.site:
@@ -117,8 +120,8 @@ class FaultInjector:
 class Fault:
     """One error at one call of the `with` block. `site` describes the call, or is empty if the block made fewer."""
 
-    def __init__(self, injector: FaultInjector, position: int, kind: str) -> None:
-        self._injector, self.position, self.kind = injector, position, kind
+    def __init__(self, injector: FaultInjector, position: int, kind: str, is_anywhere: bool) -> None:
+        self._injector, self.position, self.kind, self.is_anywhere = injector, position, kind, is_anywhere
         self._calls, self.site, self.has_begun = 0, "", False
 
     def count_call(self) -> int:

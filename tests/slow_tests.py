@@ -1,9 +1,9 @@
-"""The rules for the markers `slow` and `pages`: `make test` leaves out tests that `make test-all` runs.
+"""The rules for the markers `slow` and `commands`: `make test` leaves out tests that `make test-all` runs.
 
 A test is slow because of what it uses, so that a new one needs no mark: a folder of FOLDERS, a fixture of FIXTURES, or
 code of the test or of one of its fixtures that names something of NAMES. Files that repeat requests, examples or
-operations many times have `pytestmark = pytest.mark.slow`. Tests of pages are those that use a fixture of PAGES;
-`make test` runs them on SQLite only.
+operations many times have `pytestmark = pytest.mark.slow`. On PostgreSQL,
+`make test` runs the tests of commands: those of COMMANDS that use no fixture of PAGES.
 """
 
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ from types import CodeType
 
 import pytest
 
-FAST = "not slow"
-"""How the expression of `pytest -m` for the fast tests begins."""
+FAST, FAST_COMMANDS = "not slow", "commands and not slow"
+"""The expressions of `pytest -m` for the fast tests."""
 FOLDERS = {
     "browser": "a browser",
     "clients": "an SDK and a server",
@@ -26,6 +26,11 @@ FOLDERS = {
 }
 FIXTURES = {"faults", "live_server", "new_data_folder"}
 """`faults` repeats an operation with an error at each call. The others are for servers."""
+COMMANDS = (
+    *("bulk", "db", "events", "human_tasks", "payloads", "processes", "runs", "scenarios", "schedules"),
+    *("system_tasks", "taskcluster", "tasks"),
+)
+"""Folders with commands on rows that processes change at the same time, whose SQL depends on the database."""
 PAGES = {"admin_client", "operator", "viewer"}
 """Clients of users of the pages."""
 NAMES = {"ThreadedWebServer", "Popen", "run_forked", "running_server", "subprocess"}
@@ -33,19 +38,21 @@ NAMES = {"ThreadedWebServer", "Popen", "run_forked", "running_server", "subproce
 
 
 def mark_tests(root: Path, items: list[pytest.Item]) -> None:
-    """Mark the tests that are slow, and those of pages, by what they use."""
+    """Mark the tests that are slow, and those of commands, by what they use."""
     for item in items:
-        fixtures = set(item.fixturenames)
-        if folder_of(root, item.path) in FOLDERS or FIXTURES & fixtures or NAMES & names_used(item):
+        folder, fixtures = folder_of(root, item.path), set(item.fixturenames)
+        if folder in FOLDERS or FIXTURES & fixtures or NAMES & names_used(item):
             item.add_marker(pytest.mark.slow)
-        if PAGES & fixtures:
-            item.add_marker(pytest.mark.pages)
+        if folder in COMMANDS and not PAGES & fixtures:
+            item.add_marker(pytest.mark.commands)
 
 
 def is_left_out(config: pytest.Config, path: Path) -> bool:
-    """Return whether the path is a folder of slow tests, which need not be imported when only the fast ones run."""
-    is_folder = path.parent == config.rootpath / "tests" and path.name in FOLDERS
-    return is_folder and config.getoption("markexpr").startswith(FAST)
+    """Return whether the path is a folder without fast tests, which need not be imported when only those run."""
+    if path.parent != config.rootpath / "tests" or not path.is_dir():
+        return False
+    expression = config.getoption("markexpr")
+    return (expression == FAST and path.name in FOLDERS) or (expression == FAST_COMMANDS and path.name not in COMMANDS)
 
 
 def folder_of(root: Path, path: Path) -> str:

@@ -15,7 +15,7 @@ from conductor_app.web.api.view import ConductorView
 from tests.builders import definition, step
 from tests.scenario import register_definitions
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 CHANGING_GETS = (
     "/api/tasks/poll/a?workerid=w",
     "/api/tasks/poll/batch/a?workerid=w",

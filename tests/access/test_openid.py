@@ -23,7 +23,7 @@ from tests.free_port import free_port
 
 START, CALLBACK = "/admin/login/openid/", "/admin/login/openid/callback/"
 PROGRAM = Path(__file__).with_name("openid_provider.py")
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 class Provider:

@@ -15,7 +15,6 @@ LOADED = """async (address) => {
 }"""
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("film", FILMS, ids=lambda path: path.stem)
 def test_a_browser_plays_the_film_of_the_readme(browser, film):
     page = browser.new_page()

@@ -44,7 +44,6 @@ def test_a_breakpoint_of_a_definition_stops_the_runs_that_start_until_it_is_remo
     expect(page.get_by_text("Completed in").first).to_be_visible()
 
 
-@pytest.mark.one_database
 def test_the_breakpoints_of_a_definition_can_be_used_by_everybody(page, order):
     page.goto(f"{DEFINITIONS}/{order.pk}/change/")
     page.locator("#breakpoints summary").click()

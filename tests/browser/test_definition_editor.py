@@ -76,7 +76,6 @@ def test_a_text_that_replaces_the_whole_document_keeps_to_the_policy_of_the_page
     expect(page.locator("[data-picture]").get_by_role("link", name="refund")).to_be_visible()
 
 
-@pytest.mark.one_database
 def test_a_text_that_follows_a_selection_at_once_replaces_it(page, order):
     page.goto(f"{WORKFLOWS}{order.pk}/edit/?view=json")
 
@@ -85,7 +84,6 @@ def test_a_text_that_follows_a_selection_at_once_replaces_it(page, order):
     assert text_of_editor(page) == '{"name": "order"}'
 
 
-@pytest.mark.one_database
 def test_a_box_of_the_diagram_leads_to_its_lines_and_edits_are_saved_as_a_draft(page, order):
     page.clock.install()
     page.goto(f"{WORKFLOWS}{order.pk}/edit/?view=json")
@@ -101,7 +99,6 @@ def test_a_box_of_the_diagram_leads_to_its_lines_and_edits_are_saved_as_a_draft(
     expect(page.locator(".cm-content")).to_contain_text('"half')
 
 
-@pytest.mark.one_database
 def test_the_authors_pages_fit_and_can_be_used_by_everybody(page, order):
     for path in ("change/?step=ship", "edit/", "compare/", "start/", "test/"):
         assert_usable_by_everybody(page, f"{WORKFLOWS}{order.pk}/{path}")

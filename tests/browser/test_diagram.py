@@ -36,7 +36,6 @@ def scroll_of(page) -> list[int]:
     return view_of(page).evaluate("view => [view.scrollLeft, view.scrollTop]")
 
 
-@pytest.mark.one_database
 def test_a_large_diagram_fits_and_can_be_used_by_everybody(page, large):
     assert_usable_by_everybody(page, large)
 

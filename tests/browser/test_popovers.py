@@ -10,7 +10,6 @@ from conductor_app.failures.models import FailureGroup
 from conductor_app.runs.models import Attempt
 from tests.stored_scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run, step
 
-pytestmark = pytest.mark.one_database
 WIDTHS = (1440, 1024, 360)
 OPEN_EACH = """async () => {
   const found = [], frames = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));

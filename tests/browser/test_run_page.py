@@ -51,7 +51,6 @@ def page_of(run, query=""):
     return f"/admin/conductor/run/{run.pk}/change/{query}"
 
 
-@pytest.mark.one_database
 def test_every_tab_fits_and_can_be_used_by_everybody(page, failed):
     for tab in ("timeline", "events"):
         assert_usable_by_everybody(page, page_of(failed, f"?tab={tab}"))
@@ -119,7 +118,6 @@ def test_dragging_over_the_axis_zooms_in(page, failed):
     assert "from=" in page.url
 
 
-@pytest.mark.one_database
 def test_the_tree_of_a_retried_run_can_be_used_by_everybody(page, looped):
     assert_usable_by_everybody(page, page_of(looped, "?task=-"))
     page.set_viewport_size(NARROW)

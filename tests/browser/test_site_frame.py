@@ -10,7 +10,6 @@ from conductor_app.tasks.models import Poller
 from tests.browser.page_checks import NARROW, assert_accessible, assert_usable_by_everybody, has_no_horizontal_scroll
 from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, step
 
-pytestmark = pytest.mark.one_database
 SCREENS = ["/admin/", "/admin/conductor/run/", "/admin/queues/", "/admin/conductor/auditentry/", "/admin/preferences/"]
 REFUSAL = {"Content-Type": "text/html; charset=utf-8", "X-Request-Id": "4711"}
 REFUSED = '<div class="panel-error" role="alert"><p>Queues could not be counted.</p></div>'

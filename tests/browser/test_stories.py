@@ -35,7 +35,6 @@ from tests.stored_scenarios import (
 )
 
 pytestmark = [
-    pytest.mark.one_database,
     pytest.mark.parametrize(
         "size", [{"width": 1280, "height": 800}, {"width": 360, "height": 740}], ids=("1280", "360")
     ),

@@ -46,7 +46,6 @@ def done(id: str, how: str) -> None:
     task_commands.report_task(id, 0, how)
 
 
-@pytest.mark.one_database
 def test_every_page_fits_and_can_be_used_by_everybody(page, build):
     group, ids = build
 

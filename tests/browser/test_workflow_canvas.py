@@ -134,7 +134,6 @@ def test_text_and_canvas_are_one_draft(page, order):
     expect(page.get_by_text("No change in meaning.")).to_be_visible()
 
 
-@pytest.mark.one_database
 def test_the_canvas_and_its_forms_fit_and_can_be_used_by_everybody(page, transactional_db):
     schema = {"properties": {"grade": {"enum": ["a", "b"]}, "note": {"type": "string"}}}
     asked = human("ask", inputs={"__humanTaskDefinition": {"jsonSchema": schema}})

@@ -30,7 +30,7 @@ from tests.telemetry.test_spans import CALLER
 
 from . import brokers
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.slow, pytest.mark.one_database, pytest.mark.django_db(transaction=True)]
 
 ACTION = {"action": "terminate_workflow", "terminate_workflow": {"workflowId": "${run}"}}
 SETTINGS = {

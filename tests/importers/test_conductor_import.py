@@ -13,7 +13,7 @@ from conductor_app.schedules.models import Schedule
 from tests.importers.commands import execute, import_conductor
 from tests.importers.recorded_source import recorded_source
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+pytestmark = [pytest.mark.slow, pytest.mark.one_database, pytest.mark.django_db]
 CREATED, UNCHANGED, SKIPPED = "created", "unchanged", "skipped"
 ORDERS = {"order:1", "order:2"}
 

@@ -76,6 +76,7 @@ def test_a_frozen_beat_is_reported_while_other_processes_sweep(observed):
     assert (conductors["healthy"], len(conductors["suppressedHealthResults"])) == (True, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_server_with_missing_migrations_is_not_ready():
     readiness._is_migrated.cache_clear()

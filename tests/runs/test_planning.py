@@ -13,7 +13,7 @@ from tests.runs.random_workers import RandomWorkers
 from tests.runs.test_preview import everything
 from tests.scenario import ACTOR, Scenario, register_definitions, run_commit_hooks
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 def told(planned: OperationPlan, run_id: str = "") -> dict[str, str]:

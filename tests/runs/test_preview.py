@@ -17,7 +17,7 @@ from tests.runs.random_workers import RandomWorkers
 from tests.runs.report_contexts import row_violations
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 LEAF = definition(step("x"), name="leaf")
 

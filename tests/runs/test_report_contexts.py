@@ -6,7 +6,7 @@ from conductor_app.runs.models import Run
 from tests.hypothesis_profile import seeds
 from tests.runs.random_workers import RandomWorkers
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 @pytest.mark.parametrize("seed", seeds(0, 12))

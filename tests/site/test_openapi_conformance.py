@@ -14,7 +14,7 @@ from conductor_app.wsgi import application
 from tests.hypothesis_profile import EXAMPLE_FACTOR
 from tests.reply_check import check_reply
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_database]
 
 AT_ONCE = {"timeout": 0, "waitForSeconds": 0, "timeoutMillis": 0}
 """Parameters that keep operations from waiting; waiting has its own tests."""

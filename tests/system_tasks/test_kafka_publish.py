@@ -12,7 +12,7 @@ from tests.step_documents import step
 
 from ..events import brokers
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_database]
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ def web() -> Client:
 
 @pytest.mark.parametrize(("kind", "message"), MESSAGES.items())
 def test_a_request_of_conductors_api_is_retryable_and_says_what_failed(faults, web, kind, message):
-    for fault in faults.at_each_call(kind):
+    for fault in faults.at_each_call(kind, is_anywhere=True):
         with fault:
             reply = web.get("/api/metadata/workflow/none")
         if fault.site:
@@ -43,7 +43,7 @@ def test_a_request_of_conductors_api_is_retryable_and_says_what_failed(faults, w
 @pytest.mark.parametrize(("kind", "message"), MESSAGES.items())
 def test_a_method_of_taskcluster_is_retryable_and_says_what_failed(faults, clock, kind, message):
     queue, id = Queue(clock), new_id()
-    for fault in faults.at_each_call(kind):
+    for fault in faults.at_each_call(kind, is_anywhere=True):
         with fault:
             reply = queue.get(f"/task/{id}")
         if fault.site:
@@ -56,7 +56,7 @@ def test_a_method_of_taskcluster_is_retryable_and_says_what_failed(faults, clock
 @pytest.mark.parametrize("kind", MESSAGES)
 def test_a_page_can_be_requested_again(faults, web, admin_user, kind):
     web.force_login(admin_user)
-    fault = next(faults.at_each_call(kind))
+    fault = next(faults.at_each_call(kind, is_anywhere=True))
 
     with fault:
         reply = web.get("/admin/")
