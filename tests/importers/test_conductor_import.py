@@ -10,6 +10,7 @@ from conductor_app.definitions.commands import save_task, save_workflow
 from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
 from conductor_app.events.models import EventHandler
 from conductor_app.schedules.models import Schedule
+from conductor_app.tools.importers import compatibility
 from tests.importers.commands import execute, import_conductor
 from tests.importers.recorded_source import recorded_source
 
@@ -271,10 +272,16 @@ def test_it_reports_what_this_server_does_differently(source):
     for words in (
         "    ! count: its script uses Java (Java.type…)",
         "    ! call: billing.internal is a private address. Permit its network with HTTP_TASK_ALLOWED_NET",
-        "    ! publish: this server cannot publish to 'sqs'",
-        "    ! event: this server receives no events of 'sqs'",
+        "    ! publish: sqs is not configured. Set EVENT_QUEUES_SQS_URL.",
+        "    ! event: sqs is not configured. Set EVENT_QUEUES_SQS_URL.",
     ):
         assert words in output
+
+
+def test_it_reports_a_broker_that_this_server_does_not_support():
+    [finding] = compatibility.handler_findings({"event": "nats_stream:orders"})
+
+    assert "this server receives no events of 'nats_stream'. It knows conductor, amqp_queue" in finding.text
 
 
 def test_only_limits_the_import_to_some_kinds(source):
