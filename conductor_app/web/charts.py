@@ -1,7 +1,7 @@
 """Charts as SVG. Geometry is set in attributes because the content security policy forbids inline styles.
 
 A `TrendChart` shows counts over a range of time, with axes, markers and a table of its values:
-`{% include "ops/web/chart.html" %}`. `conductor_app/static/ops/chart.js` shows the row of the table beside the pointer.
+`{% include "ops/web/chart.html" %}`. `static/ops/chart.js` shows the row of the table beside the pointer.
 
 Zoom links of a timeline.
 """

@@ -5,7 +5,7 @@ A page declares its name in the address, its title, its template and the permiss
 
     <div data-live="{{ live_address }}" data-rev="{{ live_revision }}">{% include page.live_template %}</div>
 
-and `conductor_app/static/ops/live.js` polls that address, which answers 204 while nothing has changed.
+and `static/ops/live.js` polls that address, which answers 204 while nothing has changed.
 """
 
 import re

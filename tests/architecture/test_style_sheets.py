@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-STATIC = ROOT / "conductor_app" / "static" / "ops"
+STATIC = ROOT / "static" / "ops"
 SHEETS = sorted(STATIC.glob("*.css"))
 SIZES = {f"var(--text-{name})" for name in ("title", "large", "body", "small")} | {"inherit"}
 FOREIGN = ("cm-", "tok-", "select2-", "column-", "field-", "model-")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-STATIC = Path(__file__).parents[2] / "conductor_app" / "static" / "ops"
+STATIC = Path(__file__).parents[2] / "static" / "ops"
 SCRIPTS = ("editor.js", "editor-chunk.js", "editor-more.js")
 BUILT = (*SCRIPTS, "editor.LICENSES.txt")
 
@@ -36,7 +36,7 @@ def built(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("name", BUILT)
 def test_the_committed_bundle_matches_its_sources(built, name):
     assert (built / name).read_bytes() == (STATIC / name).read_bytes(), (
-        "run `npm ci && npm run build` in conductor_app/static/ops/src"
+        "run `npm ci && npm run build` in static/ops/src"
     )
 
 

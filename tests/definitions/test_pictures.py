@@ -9,7 +9,7 @@ from conductor_app.core.step_types import STEP_TYPES
 from conductor_app.definitions.diagram.pages import MANY_ICON, draw_definition, step_icon
 from tests.stored_scenarios import step
 
-ICONS = Path(__file__).parents[2] / "conductor_app" / "static" / "ops" / "icons.svg"
+ICONS = Path(__file__).parents[2] / "static" / "ops" / "icons.svg"
 LOOP = step("poll", "DO_WHILE", loopCondition="$.poll['iteration'] < 3", loopOver=[step("ask <b>")])
 DOCUMENT = {"tasks": [step("first"), LOOP]}
 

@@ -51,9 +51,9 @@ def source_files(*folders: str) -> list[str]:
 
 def test_the_wheel_has_all_templates_and_static_files_in_the_package(wheel):
     expected = {
-        name if name.startswith("conductor_app/") else f"conductor_app/resources/{name}"
-        for name in source_files("conductor_app", "templates")
-        if not name.startswith("conductor_app/static/ops/src/")
+        re.sub("^templates/", "conductor_app/resources/templates/", re.sub("^static/", "conductor_app/static/", name))
+        for name in source_files("conductor_app", "templates", "static")
+        if name != "conductor_app/static" and not name.startswith("static/ops/src/")
     }
 
     packed = {name for name in distributions.files(wheel) if ".dist-info/" not in name}

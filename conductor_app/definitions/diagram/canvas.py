@@ -20,7 +20,7 @@ from ..step_labels import type_label
 from .marks import DiagramFolding, IterationChoice, IterationPicker, StepMark, StepMarks
 
 TITLE_SIZE, TEXT_SIZE = 13, 12
-"""Font sizes of names and of all other texts, in units of the drawing (`conductor_app/static/ops/diagram.css`)."""
+"""Font sizes of names and of all other texts, in units of the drawing (`static/ops/diagram.css`)."""
 REGULAR = 0.9
 """Width of the regular weight, relative to the bold one."""
 ELLIPSIS = "…"
