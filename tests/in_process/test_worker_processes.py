@@ -3,6 +3,7 @@
 import signal
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.in_process.shop import PROJECT, Shop, stop
@@ -109,6 +110,17 @@ def test_several_processes_share_the_tasks_and_are_restarted(shop, workers):
 
     assert stop(parent) == 0
     assert workers.said().count("Stopped.") == 2
+
+
+def test_a_process_that_is_killed_is_replaced_by_another_one(shop, workers):
+    parent = workers.begin("--processes", "2", "--threads", "1")
+    wait_until(lambda: workers.said().count("Serving") == 2, seconds=240)
+    psutil.Process(parent.pid).children()[0].kill()
+    wait_until(lambda: workers.said().count("Serving") == 3, seconds=240)
+
+    assert "A process ended with code -9. Starting another one." in workers.said()
+    assert ends(shop, shop.execute(BEGIN + "\nresult = [begin('payment')]")) == ["COMPLETED"]
+    assert stop(parent) == 0
 
 
 def test_a_queue_without_function_is_an_error(shop):

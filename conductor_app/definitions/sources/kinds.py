@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from django.db.models import Max, OuterRef, Q, Subquery
+from django.db.models import OuterRef, Q, Subquery
 
 from ...access.authentication import Actor, is_allowed, missing_permission_error
 from ...access.permissions import EVENT_HANDLER, FORM_TEMPLATE, SCHEDULE, SCHEMA, TASK_DEF, WORKFLOW_DEF
@@ -414,8 +414,8 @@ def _load_chunk(kind: DefinitionKind, wanted: set[StoredKey]) -> dict[StoredKey,
             for name, document, changed_by, changed_at in kind.load(names)
         }
     rows = kind.model.objects.filter(name__in=names)
-    of_name = kind.model.objects.filter(name=OuterRef("name")).order_by().values("name")
-    newest = Subquery(of_name.annotate(newest=Max("version")).values("newest"))
+    of_name = kind.model.objects.filter(name=OuterRef("name"))
+    newest = Subquery(of_name.order_by("-version").values("version")[:1])
     is_stated = Q(version__in={version for _, version in wanted if version != NEWEST})
     found: dict[StoredKey, StoredDefinition] = {}
     for row in rows.annotate(newest_version=newest).filter(is_stated | Q(version=newest)):
