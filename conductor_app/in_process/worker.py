@@ -1,7 +1,7 @@
 """Execute the functions of a Django project: claim their tasks, extend the leases, and report the results.
 
-One thread waits for a task while the others execute theirs. The report of a task claims the next one of its queue in
-the same transaction. A task that ends without its function, such as one of a terminated workflow, is noticed within a
+One thread waits for a task while the others execute theirs. The report of a task claims the next one in the same
+transaction. A task that ends without its function, such as one of a terminated workflow, is noticed within a
 second; the result of its function is discarded.
 """
 
@@ -26,6 +26,7 @@ from django.utils.module_loading import autodiscover_modules
 from .. import notifications
 from ..access.secrets import redact
 from ..core.decide import EVENTS_OF_OUTCOMES, Report
+from ..core.effects import CreateTask, Effect
 from ..core.errors import Invalid, RequestRefused
 from ..core.states import ATTEMPT
 from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
@@ -52,7 +53,7 @@ MAX_RETRY_SECONDS = 30.0
 RENEWALS = 3
 """The number of times that a lease is extended within its duration."""
 MOST_IN_A_ROW = 16
-"""The number of tasks of one queue after which a thread looks at the other queues."""
+"""The number of tasks after which a thread looks at all its queues in turn."""
 MAX_REASON = 2_000
 
 
@@ -186,12 +187,18 @@ class WorkerProcess:
             connections.close_all()
 
     def _execute_in_a_row(self, attempt: ClaimedAttempt) -> int:
-        """Execute a task, and those of its queue that are claimed with the report of the one before.
+        """Execute a task, and those that are claimed with the report of the one before. Return their number.
 
-        Returns their number.
+        The next one is from the queue of the next step, or from the one that the row began with.
         """
+        first = attempt.queue, attempt.domain
+
+        def choose(effects: Sequence[Effect]) -> tuple[str, str]:
+            created = (each.task.attempt for each in effects if isinstance(each, CreateTask))
+            return next(((each.queue, each.domain) for each in created if each.queue in self._tasks), first)
+
         for count in range(1, MOST_IN_A_ROW):
-            claim = NextClaim(attempt.id, self.name, lambda *_: not self.stopping.is_set(), LOCAL_CALLER)
+            claim = NextClaim(attempt.id, self.name, lambda *_: not self.stopping.is_set(), LOCAL_CALLER, choose)
             self.execute(attempt, claim)
             if not claim.taken:
                 return count
@@ -307,12 +314,12 @@ class WorkerProcess:
         """
         report: Report | None = None
         try:
-            with transaction.atomic(durable=True) if claim is None else claim.within(attempt):
+            with transaction.atomic(durable=True) if claim is None else claim.within_transaction():
                 report = _report_value(task.function(**task.arguments(context)))
                 if transaction.get_rollback():
                     raise TaskFailed("The function has set its transaction to be rolled back.", retries=True)
                 fault_points.reach("work-performed")
-                is_accepted = self._store(attempt, Result(report))
+                is_accepted = self._store(attempt, Result(report), claim)
                 if not is_accepted or not Attempt.objects.filter(pk=attempt.id, status="COMPLETED").exists():
                     raise NotCompleted
         except NotCompleted:

@@ -324,6 +324,23 @@ def test_the_report_of_a_task_claims_the_next_one(atomic):
     assert sum("WITH RECURSIVE p(queue" in query["sql"] for query in found.captured_queries) == 2
 
 
+@pytest.mark.parametrize("atomic", [False, True])
+def test_the_report_of_a_task_claims_the_task_of_the_next_step(atomic):
+    seen = []
+    for name in ("charge", "pack", "ship"):
+        worker_task(name, atomic=atomic)(lambda name=name: seen.append(name))
+    worker = process()
+    define_workflow("order", step("charge"), step("pack"), step("ship"))
+    for _ in "ab":
+        conductor_app.start_workflow("order")
+
+    with CaptureQueriesContext(connection) as found:
+        assert worker.run_until_idle() == 6
+
+    assert seen == ["charge", "pack", "ship"] * 2
+    assert sum("WITH RECURSIVE p(queue" in query["sql"] for query in found.captured_queries) == 2
+
+
 def test_an_atomic_function_that_is_rolled_back_claims_with_the_report_of_its_failure():
     worker_task("charge", atomic=True, retries=0)(lambda amount: 1 // amount)
     worker = process()

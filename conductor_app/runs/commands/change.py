@@ -67,14 +67,13 @@ from ..store import loading, outbox, writing
 from ..store.tree import is_checked
 from ..store.writing import (
     MAX_STALE_ATTEMPTS,
-    FinalQuery,
     PendingNotifications,
     RunOrigin,
     StaleRow,
     StatementBatch,
     origin_of_start,
 )
-from .group_commit import GroupCommit, GroupedChange, GroupedCommand, SavedChange
+from .group_commit import ChooseFinalQuery, GroupCommit, GroupedChange, GroupedCommand, SavedChange
 from .loaded_data import LoadedData, PayloadsNotLoaded
 from .messages import deliver_sent
 
@@ -110,8 +109,8 @@ class RunCommand:
     `authorize`: raises Forbidden if the caller has no permission for the loaded run.
     `write_logs`: writes lines to the logs of its tasks in the same transaction, with the loaded run, the data that the
     decision has read, and the time.
-    `final_query`: returns what the transaction of the decision executes at its end; it takes the loaded run and the
-    time. Nothing is executed if the decision is saved in parts, or within the transaction of a caller.
+    `final_query`: returns what the transaction of the decision executes at its end; it takes the loaded run, the
+    effects and the time. Nothing is executed if the decision is saved in parts, or within the transaction of a caller.
     """
 
     run_id: str
@@ -126,7 +125,7 @@ class RunCommand:
     expected_revision: int | None = None
     authorize: Callable[[Run], None] | None = None
     write_logs: Callable[[Run, Mapping[DataRequest, Any], int], None] | None = None
-    final_query: Callable[[Run, int], FinalQuery | None] | None = None
+    final_query: ChooseFinalQuery | None = None
 
     def as_grouped_change(self) -> GroupedChange | None:
         """Return the change that can share a transaction with others, or None if it needs its own."""
@@ -343,7 +342,7 @@ class ChangeLoop(TransactionLoop):
         if request.write_logs is not None:
             request.write_logs(before, self.data, now)
         if request.final_query is not None:
-            query = request.final_query(before, now)
+            query = request.final_query(before, decision.effects, now)
             if query is not None and is_outermost and not decision.data_requests:
                 batch.final_queries.append(query)
         fault_points.reach("before-commit")
@@ -684,7 +683,7 @@ def _decide_in_group(member: GroupedCommand, before: Run, now: int, writes: Stat
     notify = add_decision(before, decision, revision, writes, change.origin)
     if notify is not None:
         member.saved = SavedChange(decision.effects, notify)
-        if change.final_query is not None and (query := change.final_query(before, now)) is not None:
+        if change.final_query is not None and (query := change.final_query(before, decision.effects, now)) is not None:
             writes.final_queries.append(query)
 
 

@@ -17,6 +17,7 @@ from ...core.primitives import ID_PATTERN
 from ...core.snapshot import Run
 from ..store.writing import FinalQuery, RunOrigin
 
+ChooseFinalQuery = Callable[[Run, Sequence[Effect], int], FinalQuery | None]
 MAX_GROUP = 16
 MAX_ACTIVE_GROUPS = 2
 """The number of groups at the same time: one decides while the database executes the statements of another."""
@@ -29,9 +30,9 @@ class GroupedChange:
     """A change that can share its transaction: a command about one attempt, or a start, by an actor, and nothing else.
 
     `authorize`: raises Forbidden if the caller has no permission for the loaded run. `final_query`: returns what to
-    execute at the end of the transaction, of the loaded run and the time. `new_run`, `origin`: the run that starts,
-    before its first decision; it has no attempt yet. `definitions_revision`: the revision of all definitions that it
-    requires; if a definition has changed since then, the change needs a transaction of its own.
+    execute at the end of the transaction, of the loaded run, the effects and the time. `new_run`, `origin`: the run
+    that starts, before its first decision; it has no attempt yet. `definitions_revision`: the revision of all
+    definitions that it requires; if a definition has changed since then, the change needs a transaction of its own.
     """
 
     run_id: str
@@ -40,7 +41,7 @@ class GroupedChange:
     actor: str
     reason: str
     authorize: Callable[[Run], None] | None = None
-    final_query: Callable[[Run, int], FinalQuery | None] | None = None
+    final_query: ChooseFinalQuery | None = None
     new_run: Run | None = None
     origin: RunOrigin | None = None
     definitions_revision: int | None = None

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import transaction
 
+from ...core.effects import Effect
 from ...core.snapshot import Run
 from ...core.step_types.base import task_type_of
 from ...db.fields import strip_nul
@@ -61,21 +62,26 @@ class ClaimQuery:
 class NextClaim:
     """The claim of one task after the report of an attempt, from the queue of that attempt.
 
-    `may_claim`: returns True if the worker may claim tasks of this queue and domain. `taken`: what was claimed, after
-    the commit.
+    `may_claim`: returns True if the worker may claim tasks of this queue and domain. `choose`: returns another queue
+    with its domain, from the effects of the report. `taken`: what was claimed, after the commit.
     """
 
     def __init__(
-        self, attempt_id: str, worker: str, may_claim: Callable[[str, str], bool], client: WaitingClient
+        self,
+        attempt_id: str,
+        worker: str,
+        may_claim: Callable[[str, str], bool],
+        client: WaitingClient,
+        choose: Callable[[Sequence[Effect]], tuple[str, str]] | None = None,
     ) -> None:
         self._attempt_id, self._worker = attempt_id, strip_nul(worker)[:255]
-        self._may_claim, self._client = may_claim, client
+        self._may_claim, self._client, self._choose = may_claim, client, choose
         self._source: tuple[str, str] | None = None
         self._ids: list[str] = []
         self._query: ClaimQuery | None = None
         self.taken: list[ClaimedAttempt] = []
 
-    def final_query(self, run: Run, now: int) -> ClaimQuery | None:
+    def final_query(self, run: Run, effects: Sequence[Effect], now: int) -> ClaimQuery | None:
         """Return the claim for the transaction of the report, or None if the worker must get no task.
 
         `run`: as loaded, with the reported attempt.
@@ -83,10 +89,10 @@ class NextClaim:
         self._query = None
         if (task := run.task_of_attempt(self._attempt_id)) is None:
             return None
-        return self._begin_query(task.attempt.queue, task.attempt.domain, now)
+        self._source = self._choose(effects) if self._choose else (task.attempt.queue, task.attempt.domain)
+        return self._begin_query(*self._source, now)
 
     def _begin_query(self, queue: str, domain: str, now: int) -> ClaimQuery | None:
-        self._source = queue, domain
         # An attempt that is given to a client that has disconnected is blocked until its lease expires.
         # A queue with fairness keys needs a transaction of its own.
         is_free = bool(queue) and not is_shared(queue)
@@ -95,16 +101,17 @@ class NextClaim:
         return self._query
 
     @contextmanager
-    def within(self, attempt: ClaimedAttempt) -> Iterator[None]:
-        """Claim a task of the attempt's queue at the end of the block, in a transaction that the block is all of.
+    def within_transaction(self) -> Iterator[None]:
+        """Claim at the end of a block that reports with `final_query`, in the transaction that the block is all of.
 
-        After the commit, `taken` has it.
+        After the commit, `taken` has the task.
         """
         retry_releases()
         rows: list[tuple[Any, ...]] = []
         with transaction.atomic(durable=True):
             yield
-            if (query := self._begin_query(attempt.queue, attempt.domain, clock.now())) is not None:
+            query = self._begin_query(*self._source, clock.now()) if self._source else None
+            if query is not None:
                 rows = query.fetch()
         if query is not None:
             query.receive(rows)

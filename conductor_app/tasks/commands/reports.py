@@ -16,9 +16,9 @@ from ...core.errors import AlreadyResolved, NotFound
 from ...core.snapshot import Run
 from ...payloads import commands as payload_storage
 from ...runs.commands.change import RunCommand, change_run
+from ...runs.commands.group_commit import ChooseFinalQuery
 from ...runs.commands.repair import enforce_output_limit, find_open_task
 from ...runs.models import Attempt, Task
-from ...runs.store.writing import FinalQuery
 from ...settings import conf
 from ...telemetry import metrics
 from ...utils import clock, fault_points
@@ -42,7 +42,7 @@ class ReportOptions:
     logs: Sequence[tuple[str, int]] = ()
     output_path: str = ""
     guard: Guard | None = None
-    final_query: Callable[[Run, int], FinalQuery | None] | None = None
+    final_query: ChooseFinalQuery | None = None
 
 
 NO_OPTIONS = ReportOptions()
