@@ -22,6 +22,7 @@ from tests.page_text import html, page_text
 from tests.stored_scenarios import define_workflow, start_run, step
 
 pytestmark = pytest.mark.django_db
+SMTP = "django.core.mail.backends.smtp.EmailBackend"
 INVITE, NEW_PROGRAM = "/admin/people/invite/", "/admin/people/new-program/"
 SHOP = Access(VIEWER, ("shop_*",))
 DAY_MS = 86_400_000
@@ -99,6 +100,14 @@ class TestInvitations:
 
         assert "This password is too short" in page_text(accept(link, "bob1"))
         assert not User.objects.get(username="bob").has_usable_password()
+
+    def test_the_link_can_be_copied_where_no_mail_is_sent(self, administrator, settings):
+        settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT = SMTP, "127.0.0.1", 1
+
+        page = administrator.post(INVITE, form(name="bob", email="bob@example.org"))
+
+        assert "Copy the link and send it yourself." in page_text(page)
+        assert 'data-copy="http://testserver/admin/login/invitation/' in html(page)
 
     def test_the_link_expires_after_three_days(self, administrator, clock):
         _, link = invited_by(administrator)

@@ -139,3 +139,9 @@ def test_the_page_takes_the_same_statements_for_any_number_of_rules(
     operator.get(PAGE)
     with django_assert_max_num_queries(12):
         operator.get(PAGE)
+
+
+def test_each_rule_has_a_button_that_turns_it_on(operator, mailbox):
+    page = page_text(operator.get("/admin/alerts/"))
+
+    assert page.count("Turn on ") > 3 and "Turn on New cause New cause" in page

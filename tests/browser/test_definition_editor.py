@@ -102,3 +102,11 @@ def test_a_box_of_the_diagram_leads_to_its_lines_and_edits_are_saved_as_a_draft(
 def test_the_authors_pages_fit_and_can_be_used_by_everybody(page, order):
     for path in ("change/?step=ship", "edit/", "compare/", "start/", "test/"):
         assert_usable_by_everybody(page, f"{WORKFLOWS}{order.pk}/{path}")
+
+
+def test_findings_are_visible_without_scrolling(pages, olga, order):
+    page = pages.open(olga, size={"width": 1280, "height": 800})
+    page.goto(f"{WORKFLOWS}{order.pk}/edit/")
+
+    expect(page.locator("[data-findings] .findings-sum")).to_be_in_viewport()
+    expect(page.locator("[data-findings] .findings li").first).to_be_in_viewport()

@@ -7,7 +7,13 @@ from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from conductor_app.tasks.models import Poller
-from tests.browser.page_checks import NARROW, assert_accessible, assert_usable_by_everybody, has_no_horizontal_scroll
+from tests.browser.page_checks import (
+    NARROW,
+    WIDE,
+    assert_accessible,
+    assert_usable_by_everybody,
+    has_no_horizontal_scroll,
+)
 from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, step
 
 SCREENS = ["/admin/", "/admin/conductor/run/", "/admin/queues/", "/admin/conductor/auditentry/", "/admin/preferences/"]
@@ -146,3 +152,21 @@ def test_a_user_without_permission_learns_which_one_is_missing(pages, orders):
     assert response.status == 403
     expect(page.locator("main")).to_contain_text("conductor.view_attempt")
     pages.validation_errors.clear()  # the browser logs the 403 on its console
+
+
+def test_the_switch_of_the_navigation_is_no_tab_stop_of_a_wide_page(pages, olga, orders):
+    for size, stops in ((WIDE, False), (NARROW, True)):
+        page = pages.open(olga, size=size)
+        page.goto("/admin/preferences/")
+        expect(page.locator("#side-open")).to_be_visible(visible=stops)
+
+
+def test_the_palette_switches_the_theme_without_leaving_the_page(page, orders):
+    page.goto("/admin/queues/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("dark theme")
+    expect(page.locator("#find-hits a.chosen")).to_contain_text("Dark theme")
+    page.keyboard.press("Enter")
+
+    expect(page.locator("html[data-theme=dark]")).to_have_count(1)
+    assert page.url.endswith("/admin/queues/")

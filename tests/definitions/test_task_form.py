@@ -76,3 +76,7 @@ def test_errors_are_reported_at_their_fields(operator, charge, wrong):
 
 def test_a_user_without_edit_permission_sees_no_form(viewer, charge):
     assert viewer.get(f"{TASKS}{charge.pk}/form/").status_code == 403
+
+
+def test_the_list_opens_the_form_of_a_new_definition(operator, charge):
+    assert '<a href="/admin/conductor/taskdefinition/form/"' in html(operator.get("/admin/conductor/taskdefinition/"))
