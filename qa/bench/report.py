@@ -92,18 +92,28 @@ class Report:
         return table(["summary", *self.servers, *self.ratio_heads(self.servers)], rows)
 
     def headline(self) -> str:
-        """Return the rates of this server and of conductor-oss."""
+        """Return how the rates of this server and of conductor-oss were measured, and the rates."""
         servers = [server for server in self.servers if server in (self.first, CONDUCTOR_OSS)]
-        return self.speed([name for name in self.names() if name in HEADLINE], servers)
+        rounds = len({each["round"] for each in self.results["samples"]})
+        peer = f"{self.facts['conductor_oss']}, " if self.facts["conductor_oss"] else ""
+        method = (
+            f"Clients, servers and their PostgreSQL on one machine ({self.facts['machine']}); {peer}{rounds} rounds: "
+            "median (lowest … highest).\nA ratio is the median of the ratios of the rounds, not the quotient of the medians. "
+            f"Reproduce: `make bench ONLY=targets PEERS={CONDUCTOR_OSS}`."
+        )
+        return f"{method}\n\n{self.speed([name for name in self.names() if name in HEADLINE], servers, ratio_digits=1)}"
 
-    def speed(self, names: list[str], servers: list[str]) -> str:
+    def speed(self, names: list[str], servers: list[str], ratio_digits: int = 2) -> str:
         rows = []
         for name in names:
             unit = "starts/s" if name.endswith("starts") else "tasks/s"
-            rows.append(self.row(f"{LABELS[name]}, {unit}", name, lambda sample: sample.rate, 0, servers))
+            label = f"{LABELS[name]}, {unit}"
+            rows.append(self.row(label, name, lambda sample: sample.rate, 0, servers, ratio_digits))
         return table(["workload", *servers, *self.ratio_heads(servers)], rows)
 
-    def row(self, label: str, name: str, figure: Figure, digits: int, servers: list[str]) -> list[str]:
+    def row(
+        self, label: str, name: str, figure: Figure, digits: int, servers: list[str], ratio_digits: int = 2
+    ) -> list[str]:
         """Return a figure of a workload for each server, and the ratios of the first one to the others."""
         measured = [self.samples[name, server] for server in servers]
         cells = [
@@ -113,7 +123,7 @@ class Report:
         ratios = [
             self.ratios(measured[0], other, lambda mine, its: figure(mine) / figure(its)) for other in measured[1:]
         ]
-        return [label, *cells, *map(format_ratio, ratios)]
+        return [label, *cells, *(format_ratio(each, ratio_digits) for each in ratios)]
 
     @staticmethod
     def ratio_heads(servers: list[str]) -> list[str]:

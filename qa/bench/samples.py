@@ -73,14 +73,14 @@ class Span:
         return middle if len(self.values) == 1 else f"{middle} ({low} … {high})"
 
 
-def format_ratio(ratios: list[float]) -> str:
+def format_ratio(ratios: list[float], digits: int = 2) -> str:
     """Return the median of the ratios of the rounds with their range. A range that includes 1 is no result."""
     if not ratios:
         return "–"
     span = Span(ratios)
     if len(ratios) == 1:
-        return f"{span.format(2)}, one round"
-    return f"{NO_RESULT} ({span.format(2)})" if span.includes_one else f"**{span.format(2)}**"
+        return f"{span.format(digits)}, one round"
+    return f"{NO_RESULT} ({span.format(digits)})" if span.includes_one else f"**{span.format(digits)}**"
 
 
 def percentile(values: list[float], share: float) -> float:

@@ -5,7 +5,7 @@ import pytest
 from qa.bench.comparison import BASE, CONDUCTOR_OSS, THIS
 from qa.bench.connections import join_chunks
 from qa.bench.database import COUNTERS, WAL_RECORDS
-from qa.bench.report import render, write_page
+from qa.bench.report import Report, render, write_page
 from qa.bench.samples import Sample, Span, format_ratio, percentile
 
 FACTS = {
@@ -88,6 +88,17 @@ def test_tables_replace_those_of_a_page(tmp_path, name):
     assert page.read_text().endswith(f"\n<!-- /{name} -->\nAfter\n")
     assert "| chain of 5" in page.read_text()
     assert "old" not in page.read_text()
+
+
+def test_a_headline_states_its_rounds_and_command_and_has_ratios_with_one_decimal():
+    servers = (THIS, 300.0, 200.0), (CONDUCTOR_OSS, 100.0, 80.0)
+    measured = results(*(sample(name, n + 1, rate) for name, *rates in servers for n, rate in enumerate(rates)))
+
+    headline = Report(measured).headline()
+
+    assert "2 rounds" in headline
+    assert "`make bench ONLY=targets PEERS=conductor-oss`" in headline
+    assert "| **2.8 (2.5 … 3.0)** |" in headline
 
 
 def test_a_chunked_body_is_joined():
