@@ -98,7 +98,8 @@ class Report:
         peer = f"{self.facts['conductor_oss']}, " if self.facts["conductor_oss"] else ""
         method = (
             f"Clients, servers and their PostgreSQL on one machine ({self.facts['machine']}); {peer}{rounds} rounds: "
-            "median (lowest … highest).\nA ratio is the median of the ratios of the rounds, not the quotient of the medians. "
+            "median (lowest … highest).\n"
+            "A ratio is the median of the ratios of the rounds, not the quotient of the medians. "
             f"Reproduce: `make bench ONLY=targets PEERS={CONDUCTOR_OSS}`."
         )
         return f"{method}\n\n{self.speed([name for name in self.names() if name in HEADLINE], servers, ratio_digits=1)}"
