@@ -226,14 +226,15 @@ MAX_REPAIRS = 50
 class Repairs:
     """What became of runs with a failure.
 
-    `failed`: those that are failed. `terminated`, `pending`: those that an operator ended, and those that are open.
-    `by_hand`: those that completed after an operator had reopened them. `by_policy`: those that completed by
-    themselves, by a retry or another path. `operations`: the bulk operations that reopened some of the runs last,
-    newest first, each with the number of runs that completed after it.
+    `failed`: those that are failed. `otherwise`: those that another cause has ended since. `terminated`, `pending`:
+    those that an operator ended, and those that are open. `by_hand`: those that completed after an operator had
+    reopened them. `by_policy`: those that completed by themselves, by a retry or another path. `operations`: the bulk
+    operations that reopened some of the runs last, newest first, each with the number of runs that completed after it.
     """
 
     total: int = 0
     failed: int = 0
+    otherwise: int = 0
     terminated: int = 0
     pending: int = 0
     by_hand: int = 0
@@ -245,8 +246,10 @@ class Repairs:
         return sum(self.operations.values())
 
 
-def repairs_of(failed_at: Mapping[str, int]) -> Repairs:
-    """Return what became of runs, given the time of the newest failure of each. Runs one query, two with operations.
+def repairs_of(group: FailureGroup, failed_at: Mapping[str, int]) -> Repairs:
+    """Return what became of the runs of a group, given the time of the newest failure of each.
+
+    Runs one query, two with operations.
 
     Runs that have been removed are not counted.
     """
@@ -256,17 +259,25 @@ def repairs_of(failed_at: Mapping[str, int]) -> Repairs:
     reopening = visible_operations().filter(action__in=REOPENING_ACTIONS, created_at__gte=min(failed_at.values()))
     newest = reopening.order_by("-created_at").values("pk")[:MAX_REPAIRS]
     items = BulkItem.objects.filter(operation__in=newest, run_id=OuterRef("pk"), outcome=BulkItem.DONE).order_by("-at")
+    ended_by = selections.failure_that_ended()
     runs = visible(Run.objects.filter(pk__in=list(failed_at))).annotate(
-        reopened_by=Subquery(items.values("operation")[:1]), reopened_at=Subquery(items.values("at")[:1])
+        reopened_by=Subquery(items.values("operation")[:1]),
+        reopened_at=Subquery(items.values("at")[:1]),
+        ended_by=Subquery(ended_by.values("group")[:1]),
+        ended_by_whole=Subquery(ended_by.values("group__merged_into")[:1]),
     )
     completed, attempted = Counter[str](), set[str]()
     columns = ("pk", "status", "created_at", "last_retried_at", "reopened_by", "reopened_at")
-    for run_id, status, created_at, last_retried_at, operation, reopened_at in runs.values_list(*columns):
+    for run_id, status, created_at, last_retried_at, operation, reopened_at, *ended in runs.values_list(
+        *columns, "ended_by", "ended_by_whole"
+    ):
         is_reopened = reopened_at is not None and reopened_at >= failed_at[run_id]
         if operation:
             attempted.add(operation)
         found.total += 1
-        if status in UNSUCCESSFUL_STATUSES:
+        if status in UNSUCCESSFUL_STATUSES and any(ended) and group.pk not in ended:
+            found.otherwise += 1
+        elif status in UNSUCCESSFUL_STATUSES:
             found.failed += 1
         elif status in RUN.open:
             found.pending += 1

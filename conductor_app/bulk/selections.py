@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, QuerySet, TextField, Value
+from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import Cast, Coalesce
 from django.db.models.lookups import IContains
 from django.utils.translation import gettext as _
@@ -165,11 +165,19 @@ def _filter_top_level(found: RunQuerySet, answer: str) -> RunQuerySet:
 
 
 def _filter_failure_groups(found: RunQuerySet, ids: Collection[int]) -> RunQuerySet:
-    """Select failed, timed-out and terminated runs with a failure in a group since they were last reopened."""
+    """Select failed, timed-out and terminated runs with a failure in a group, unless another failure ended them."""
     # A join with the groups would read the failures of all groups; SQLite reads the index of one for a list of ids.
     groups = FailureGroup.objects.filter(Q(pk__in=ids) | Q(merged_into__in=ids)).values("pk")
     of_group = Failure.objects.filter(group__in=groups)
-    return found.filter(status__in=("FAILED", "TIMED_OUT", "TERMINATED"), pk__in=of_group.values("run_id"))
+    failed = found.filter(status__in=("FAILED", "TIMED_OUT", "TERMINATED"), pk__in=of_group.values("run_id"))
+    ended_by = failed.alias(ended_by=Subquery(failure_that_ended().values("group")[:1]))
+    return ended_by.filter(Q(ended_by__isnull=True) | Q(ended_by__in=groups))
+
+
+def failure_that_ended() -> QuerySet[Failure]:
+    """Return the grouped failures of the attempt that ended the run of an outer query, newest first."""
+    own = Failure.objects.filter(run_id=OuterRef("pk"), attempt_id=OuterRef("failed_attempt_id"))
+    return own.filter(group__isnull=False).exclude(attempt_id="").order_by("-pk")
 
 
 def _parse_group_ids(text: str) -> list[int]:

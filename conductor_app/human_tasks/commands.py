@@ -71,11 +71,12 @@ def resolve_task(
     *,
     merges: bool = False,
     for_external: bool = False,
+    decision: str = "",
 ) -> None:
     """Complete or fail an open task.
 
     `merges`: merge the output into the saved one. `for_external`: the caller also acts for the external user who
-    claimed the task.
+    claimed the task. `decision`: the button that completes it, for the audit log.
 
     Raises:
         Invalid: when the outcome is unknown.
@@ -98,7 +99,7 @@ def resolve_task(
             decide.apply_report(attempt_id, report),
             by,
             reason,
-            audit=Audit(OUTCOMES[outcome]),
+            audit=Audit(OUTCOMES[outcome], {"after": {"decision": decision}} if decision else {}),
             attempts=[attempt_id],
         )
     )

@@ -26,7 +26,7 @@ from ..runs.commands import control
 from ..runs.commands.start import StartRequest, start_run
 from ..utils import clock
 from . import models as store
-from .models import EXECUTED, FAILED, WAITING, Schedule, ScheduleExecution, Scheduler
+from .models import EXECUTED, FAILED, SKIP_REASON, WAITING, Schedule, ScheduleExecution, Scheduler
 
 
 def lock_schedule(name: str) -> Schedule:
@@ -348,7 +348,7 @@ def _postpone_or_skip(schedule: Schedule, execution: ScheduleExecution, claim: C
     because = (
         "an earlier run is still open" if schedule.overlap == "SKIP" else f"{MAX_WAITING} slots are already waiting"
     )
-    _record_outcome(claim, execution, FAILED, reason=f"Skipped: {because}.")
+    _record_outcome(claim, execution, FAILED, reason=f"{SKIP_REASON}{because}.")
 
 
 def _retry_later(execution: ScheduleExecution, claim: Claim, why: str) -> None:

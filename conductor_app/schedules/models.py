@@ -10,6 +10,8 @@ from ..db.statements import fetch
 
 WAITING, EXECUTED, FAILED = "POLLED", "EXECUTED", "FAILED"
 """The states of a slot: its run has not started yet, has started, or could not start."""
+SKIPPED, SKIP_REASON = "SKIPPED", "Skipped: "
+"""What pages show instead of FAILED for a slot that was left out, and the start of its reason."""
 
 
 class Schedule(Authored):
@@ -19,6 +21,7 @@ class Schedule(Authored):
 
     # Set by queries and commands that load more than the row.
     last_state: str
+    last_reason: str
     last_slot_at: int | None
     strip: Any
 
@@ -90,6 +93,16 @@ class ScheduleExecution(models.Model):
 
     def __str__(self) -> str:
         return f"{self.schedule_name} at {self.slot_at}"
+
+    @property
+    def shown_state(self) -> str:
+        """The state that pages show. The API reports a skipped slot as failed."""
+        return shown_state(self.state, self.reason)
+
+
+def shown_state(state: str, reason: str) -> str:
+    """Return the state that pages show for an execution, given its state and reason in the API."""
+    return SKIPPED if state == FAILED and reason.startswith(SKIP_REASON) else state
 
 
 class Scheduler(models.Model):

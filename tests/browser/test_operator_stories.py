@@ -177,7 +177,7 @@ def test_a_human_task_is_answered_with_two_clicks_from_its_run(page, refund, cli
     click(page.get_by_role("button", name="Approve"))
 
     page.wait_for_url(f"**/run/{refund.pk}/change/")
-    expect(page.locator(".messagelist")).to_contain_text("Completed approve of refund.")
+    expect(page.locator(".messagelist")).to_contain_text("Approved approve of R-1.")
     expect(page.locator(".cause")).to_contain_text("pay")
     assert click.count == 2
 

@@ -209,7 +209,7 @@ def test_a_human_task_is_answered_from_the_overview(begin_story, transactional_d
     story.click(story.page.get_by_role("link", name="Answer"), opens="**/human-tasks/*/**")
     story.click(story.page.get_by_role("button", name="Approve"))
 
-    expect(story.page.locator(".messagelist")).to_contain_text("Completed approve of refund.")
+    expect(story.page.locator(".messagelist")).to_contain_text("Approved approve of R-1.")
     expect(story.page.get_by_text("No open human tasks")).to_be_visible()
     assert newest_attempt_of(run, "approve").status == "COMPLETED"
     assert newest_attempt_of(run, "pay").status == "PENDING"

@@ -9,6 +9,7 @@ from conductor_app.bulk import commands as bulk_commands
 from conductor_app.bulk import executor as bulk_executor
 from conductor_app.bulk import selections
 from conductor_app.bulk.models import BulkItem, BulkOperation
+from conductor_app.bulk.pages import operations as bulk_pages
 from conductor_app.failures import commands as failure_groups
 from conductor_app.failures.models import FailureGroup
 from conductor_app.runs.models import Run
@@ -50,6 +51,11 @@ def test_a_plan_counts_the_affected_runs(operator, scenario):
     assert "3 : runs of order, with status FAILED" in page
     assert "order v1 3" in page
     assert "Retry 3 runs" in page
+
+
+def test_the_canary_that_a_plan_offers_is_smaller_than_the_number_of_runs(operator, scenario):
+    assert operator.get(PLAN, {"status": "FAILED"}).context["canary_size"] == "1"
+    assert [bulk_pages.default_canary_size(total) for total in (1, 2, 10, 35, 5_000)] == [0, 1, 1, 3, 10]
 
 
 def test_an_operation_is_started_from_its_plan_and_processed(operator, scenario, clock):

@@ -199,7 +199,7 @@ def test_a_group_tells_how_many_runs_are_still_failed_and_what_repaired_the_othe
     scenario.worker("pay").fail_terminally("502 from gateway 9")
     failure_groups.group_failures(100)
 
-    with django_assert_max_num_queries(15):
+    with django_assert_max_num_queries(16):
         page = operator.get(page_of(group()))
     assert "2 of 4 runs still failed, 1 repaired by bulk operations, 1 by hand." in page_text(page)
     assert f"/admin/bulk/{id}/" in html(page) and "1 run repaired" in page_text(page)
@@ -274,3 +274,42 @@ def test_a_group_has_the_whole_error_the_first_version_and_a_chart(operator, sce
     assert "line 3, in pay" in page_text(page) and "First seen in v1 build 41" in page_text(page)
     assert sum(page.context["chart"].series[0].values) == 1
     assert "<h1" in html(page) and "KeyError: &#x27;iban&#x27;" in html(page).split("<h1")[1].split("</h1>")[0]
+
+
+def test_a_run_that_now_fails_for_another_cause_is_counted_apart_and_not_retried_with_its_former_group(operator, clock):
+    scenario = Scenario(clock, step_without_policy("pay"))
+    scenario.starts("order")
+    for number in range(2):
+        scenario.worker("pay").fail_terminally(f"502 from gateway {number}")
+    failure_groups.group_failures(100)
+    scenario.retry()
+    scenario.worker("pay").fail_terminally("no funds")
+    failure_groups.group_failures(100)
+
+    former, present = (operator.get(page_of(group(*name))) for name in ((), ("no funds",)))
+
+    assert "1 of 2 runs still failed, 1 now fails for another cause." in page_text(former)
+    assert "1 of 1 run still failed." in page_text(present)
+    for page in (former, present):
+        assert operator.get(page.context["retry"]).context["selected"].total == 1
+    failure_groups.merge_groups(group("no funds").pk, group().pk, ACTOR)
+    assert "2 of 2 runs still failed." in page_text(operator.get(page_of(group())))
+
+
+def test_the_page_of_a_group_and_of_an_operation_use_the_same_words_for_its_result(operator, clock):
+    scenario = Scenario(clock, step_without_policy("pay"))
+    scenario.starts("order")
+    for number in range(2):
+        scenario.worker("pay").fail_terminally(f"502 from gateway {number}")
+    failure_groups.group_failures(100)
+    id = bulk_commands.start(bulk_commands.BulkRequest("retry", {"failure_group": group().pk}, "fixed"), ACTOR)
+    for _ in range(4):
+        with run_commit_hooks():
+            bulk_executor.run_due_operations()
+        clock.advance(seconds=0.5)
+    scenario.worker("pay").completes()
+    scenario.worker("pay").fail_terminally("502 from gateway 2")
+    failure_groups.group_failures(100)
+
+    for address in (page_of(group()), f"/admin/bulk/{id}/"):
+        assert "Done with failures" in page_text(operator.get(address))

@@ -78,7 +78,7 @@ def test_a_completion_is_audited_with_its_reason(operator, asked):
 def test_a_task_can_be_failed_with_a_reason(operator, asked):
     page = operator.post(task_of(asked), {"output": "", "reason": "too dear", "outcome": "FAILED"}, follow=True)
 
-    assert "Marked approve of order as failed." in page_text(page)
+    assert "Marked approve of order-4711 as failed. Open run" in page_text(page)
     assert reload_run(asked).status == "FAILED"
     assert newest_attempt_of(asked, "approve").reason == "too dear"
 
@@ -224,6 +224,28 @@ def test_the_buttons_fill_in_one_field_and_the_form_has_the_others(operator, clo
 
     assert "Approve Reject" in page_text(page) and "Is it approved?" not in page_text(page)
     assert newest_attempt_of(run, "approve").output == {"approved": True, "limit": 70}
+
+
+@pytest.mark.parametrize(
+    ("pressed", "done", "label"), [("true", "Approved", "Approve"), ("false", "Rejected", "Reject")]
+)
+def test_a_decision_is_named_in_the_message_and_in_the_audit_log(operator, clock, pressed, done, label):
+    define_workflow("order", step("approve", "HUMAN"), route("approved", "true", "false"))
+    run = start_run("order", correlation_id="REV-1")
+
+    page = operator.post(task_of(run), {"decision": pressed, "mode": "form"}, follow=True)
+
+    assert f"{done} approve of REV-1. Open run" in page_text(page) and run_url(run) in html(page)
+    assert AuditEntry.objects.get(action="complete_task").facts == {"after": {"decision": label}}
+    assert f"decision – → {label}" in page_text(operator.get("/admin/conductor/auditentry/"))
+
+
+def test_a_decision_that_does_not_approve_is_named_by_its_button(operator, clock):
+    run = start_with(route("is_fraud", "true", "false"))
+
+    page = operator.post(task_of(run), {"decision": "false", "mode": "form"}, follow=True)
+
+    assert "Completed approve of order with “is_fraud: no”. Open run" in page_text(page)
 
 
 def test_a_rejected_form_keeps_the_task_open(operator, clock):

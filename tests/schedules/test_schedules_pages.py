@@ -54,3 +54,19 @@ def test_the_audit_log_displays_who_changed_a_schedule(operator, fired):
 
 def test_schedules_are_not_deleted_past_the_engine(operator, fired):
     assert operator.post("/admin/conductor/schedule/1/delete/").status_code == 403
+
+
+def test_a_slot_left_out_by_its_overlap_policy_is_skipped_and_not_failed(operator, db, clock):
+    register_order_workflow()
+    schedule = create_schedule(overlapPolicy="SKIP")
+    for _ in range(2):
+        clock.advance(seconds=3600)
+        sweeps.fire_schedules(10)
+
+    page = page_text(operator.get(f"/admin/conductor/schedule/{schedule.pk}/change/"))
+    listed, slots = (operator.get(f"/admin/conductor/{name}/") for name in ("schedule", "scheduleexecution"))
+
+    assert "Skipped" in page and "Skipped: an earlier run is still open." in page
+    assert "Skipped" in page_text(listed) and 'title="Skipped: an earlier run is still open."' in html(listed)
+    assert "Skipped" in page_text(slots)
+    assert all("Failed" not in text for text in (page, page_text(listed).partition("Last run")[2], page_text(slots)))

@@ -49,6 +49,7 @@ from ..queries import (
 PERMISSION = "conductor.change_run"
 MAX_CHECKED_RUNS = 50
 MAX_REASONS = 10
+MAX_CANARY_SIZE = 10
 NUMBER_FIELDS = ("version", "failure_group", "least_ms", "most_ms", *selections.MOMENTS)
 ACTION_DESCRIPTIONS = {name: action.sentence for name, action in RUN_ACTIONS.items()} | {
     "rerun": gettext_lazy("Restarts each run from the beginning with the same id and input."),
@@ -124,9 +125,14 @@ class BulkPlanPage(ObjectPage):
             "selected": found,
             "fields": fields,
             "needs_approval": commands.needs_approval(selection),
-            "canary_size": "0" if "ids" in selection else "10",
+            "canary_size": "0" if "ids" in selection else str(default_canary_size(found.total)),
             "moves": _upgrade_summary(selection) if action == "upgrade" and "check" in form_data else None,
         }
+
+
+def default_canary_size(total: int) -> int:
+    """Return the size of the canary that the form offers: one tenth of the runs, between 1 and MAX_CANARY_SIZE."""
+    return min(max(total // 10, 1), MAX_CANARY_SIZE) if total > 1 else 0
 
 
 def _upgrade_summary(selection: dict[str, Any]) -> dict[str, Any]:
@@ -234,7 +240,7 @@ class BulkPage(Page):
             "rows": [
                 {
                     "row": row,
-                    "state": _result_pill(row, result),
+                    "state": render_result_pill(row, result),
                     "title": operation_title(row, titles),
                     "result": result,
                     "pending": row.remaining_count if result is None else result.pending,
@@ -263,7 +269,7 @@ class BulkOperationPage(ObjectPage):
         return {
             "title": operation_title(row),
             "operation": row,
-            "state": _result_pill(row, result),
+            "state": render_result_pill(row, result),
             "result": result,
             "action": ACTION_LABELS[row.action],
             "words": _selection_text(row),
@@ -434,7 +440,7 @@ def _remaining_ms(row: BulkOperation) -> int | None:
     return round(row.remaining_count / row.rate) * 1000
 
 
-def _result_pill(row: BulkOperation, result: BulkOutcome | None) -> SafeString:
+def render_result_pill(row: BulkOperation, result: BulkOutcome | None) -> SafeString:
     """Return the state of an operation. That of one that has ended says whether runs failed again."""
     if result is None or not result.failed_again or row.state != "DONE":
         return render_state_pill(row)

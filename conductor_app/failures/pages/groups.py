@@ -15,9 +15,8 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ...access.models import AuditEntry
 from ...access.visibility import controllable, may, visible
-from ...bulk.pages.operations import operation_title
-from ...bulk.pages.operations import render_state_pill as render_operation_state
-from ...bulk.queries import Repairs, repairs_of
+from ...bulk.pages.operations import operation_title, render_result_pill
+from ...bulk.queries import Repairs, outcomes_of, repairs_of
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.failure_grouping import split_variable_parts, stable_title
 from ...core.states import FAILURE, REGRESSED
@@ -197,7 +196,8 @@ class FailureGroupPage(ObjectPage):
         time_range = TimeRange.aligned(chosen_range(request, fitting_range(now - group.first_at)), now)
         detail = failure_detail(group, time_range, place)
         acts = AuditEntry.objects.filter(object_type="failure group", object_id=str(group.pk)).order_by("-id")
-        repairs = repairs_of(detail.failed_at)
+        repairs = repairs_of(group, detail.failed_at)
+        outcomes = outcomes_of(repairs.operations)
         titles = {group.pk: stable_title(group.sample or group.message)}
         versions = [int(share.value) for share in detail.by["version"]]
         return {
@@ -213,7 +213,7 @@ class FailureGroupPage(ObjectPage):
                 {
                     "row": row,
                     "title": operation_title(row, titles),
-                    "state": render_operation_state(row),
+                    "state": render_result_pill(row, outcomes.get(row.pk)),
                     "count": count,
                 }
                 for row, count in repairs.operations.items()
@@ -259,6 +259,12 @@ class FailureGroupPage(ObjectPage):
 def _describe_repairs(repairs: Repairs) -> str:
     """Return what became of the affected runs in one sentence."""
     others = (
+        (
+            repairs.otherwise,
+            ngettext(
+                "%(count)s now fails for another cause", "%(count)s now fail for another cause", repairs.otherwise
+            ),
+        ),
         (repairs.by_operations, _("%(count)s repaired by bulk operations")),
         (repairs.by_hand, _("%(count)s by hand") if repairs.by_operations else _("%(count)s repaired by hand")),
         (repairs.by_policy, _("%(count)s completed without an operator")),

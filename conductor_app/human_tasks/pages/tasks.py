@@ -10,6 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -166,6 +167,10 @@ class AnswerForm(DocumentForm):
             texts = (yes, no)
         return [(yes, texts[0], "plain"), (no, texts[1], "plain")]
 
+    def pressed_button(self, value: str) -> str:
+        """Return the label of the button that submits this decision, or "" if there is none."""
+        return next((label for each, label, _css in self.decision_buttons if each == value), "")
+
     def fields_beside_buttons(self) -> list[RenderedField]:
         """Return the fields of the form, without the one that the buttons fill in."""
         decided = f"output.{self.decision.field}" if self.decision and self.decision_buttons else ""
@@ -256,7 +261,7 @@ def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dic
     if answer.has_switched:
         return _page_context(request, attempt, answer)
     try:
-        is_completed = _resolve_task(request, attempt, answer) == COMPLETED
+        outcome = _resolve_task(request, attempt, answer)
     except OutputInvalid as refused:
         for each in refused.validation_errors:
             answer.add_error(each.path, each.message)
@@ -264,12 +269,28 @@ def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dic
     except RequestRefused as refused:
         show_refusal(request, refused, (_("Open run"), run_address(attempt.run_id or "")))
     else:
-        names = {"task": str(attempt.task), "run": attempt.own_run.name}
-        done = _("Completed %(task)s of %(run)s.") if is_completed else _("Marked %(task)s of %(run)s as failed.")
-        messages.success(request, done % names)
-        is_of_run = request.GET.get("back") == BACK_TO_RUN
-        return HttpResponseRedirect(run_address(attempt.run_id or "") if is_of_run else reverse("admin:human_tasks"))
+        is_of_run, address = request.GET.get("back") == BACK_TO_RUN, run_address(attempt.run_id or "")
+        link = "" if is_of_run else format_html(' <a href="{}">{}</a>', address, _("Open run"))
+        level, text = _outcome_message(attempt, answer, outcome, request.POST.get("decision", ""))
+        messages.add_message(request, level, format_html("{}{}", text, link))
+        return HttpResponseRedirect(address if is_of_run else reverse("admin:human_tasks"))
     return _page_context(request, attempt, answer)
+
+
+def _outcome_message(attempt: Attempt, answer: AnswerForm, outcome: str, decision: str) -> tuple[int, str]:
+    """Return the level and the text of the message about a task that the user has resolved."""
+    level, text = messages.SUCCESS, _("Completed %(task)s of %(run)s.")
+    label = answer.pressed_button(decision) if outcome == COMPLETED else ""
+    if outcome != COMPLETED:
+        text = _("Marked %(task)s of %(run)s as failed.")
+    elif label and answer.decision and answer.decision.is_approval:
+        is_approved = decision == format_value(answer.decision.values[0])
+        level = messages.SUCCESS if is_approved else messages.INFO
+        text = _("Approved %(task)s of %(run)s.") if is_approved else _("Rejected %(task)s of %(run)s.")
+    elif label:
+        text = _("Completed %(task)s of %(run)s with “%(button)s”.")
+    run = attempt.own_run
+    return level, text % {"task": str(attempt.task), "run": run.correlation_id or run.name, "button": label}
 
 
 def _resolve_task(request: HttpRequest, attempt: Attempt, answer: AnswerForm) -> str:
@@ -282,7 +303,15 @@ def _resolve_task(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
         )
     outcome = COMPLETED if "decision" in request.POST else request.POST.get("outcome", "")
     by, reason = request.user.get_username(), _parse_reason(request)
-    commands.resolve_task(attempt.run_id or "", attempt.pk, outcome, by, dict(answer.document), reason)
+    commands.resolve_task(
+        attempt.run_id or "",
+        attempt.pk,
+        outcome,
+        by,
+        dict(answer.document),
+        reason,
+        decision=answer.pressed_button(request.POST.get("decision", "")),
+    )
     return outcome
 
 

@@ -33,7 +33,7 @@ from ...web.pages import (
 )
 from ...web.preferences import all_zones
 from .. import commands, firing
-from ..models import Schedule, ScheduleExecution
+from ..models import SKIPPED, Schedule, ScheduleExecution, shown_state
 from ..queries import (
     LATE_MS,
     UpcomingSlot,
@@ -94,7 +94,7 @@ def _parse_span(first: str, last: str) -> tuple[int, int]:
 
 MAX_CLOCKS = 3
 """The times of a schedule that the list shows."""
-EXECUTION_STATUSES = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED"}
+EXECUTION_STATUSES = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED", SKIPPED: "SKIPPED"}
 
 
 class ScheduleList(BoundedChangeList):
@@ -131,6 +131,7 @@ class ScheduleAdmin(GrantedRowsAdmin):
         last = {
             "last_slot_at": Subquery(slots.values("slot_at")[:1]),
             "last_state": Subquery(slots.values("state")[:1]),
+            "last_reason": Subquery(slots.values("reason")[:1]),
         }
         return super().get_queryset(request).annotate(**last)
 
@@ -160,7 +161,8 @@ class ScheduleAdmin(GrantedRowsAdmin):
             return relative_time(None)
         if row.last_state == "EXECUTED":
             return relative_time(row.last_slot_at)
-        return format_html("{} {}", relative_time(row.last_slot_at), render_badge(EXECUTION_STATUSES[row.last_state]))
+        badge = render_badge(EXECUTION_STATUSES[shown_state(row.last_state, row.last_reason)])
+        return format_html('{} <span title="{}">{}</span>', relative_time(row.last_slot_at), row.last_reason, badge)
 
     @admin.display(description=gettext_lazy("last runs"))
     def history(self, row: Schedule) -> SafeString:
@@ -404,7 +406,7 @@ class ScheduleExecutionAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("state"))
     def state_badge(self, row: ScheduleExecution) -> SafeString:
-        return render_badge(EXECUTION_STATUSES.get(row.state, row.state))
+        return render_badge(EXECUTION_STATUSES.get(row.shown_state, row.state))
 
     @admin.display(description=gettext_lazy("run"))
     def run(self, row: ScheduleExecution) -> SafeString | str:

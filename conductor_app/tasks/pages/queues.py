@@ -191,11 +191,10 @@ class QueuesPage(Page):
         hours, fastest = last_hour(MinuteCount.QUEUE, names, now), rate_limits(found)
         speeds = {name: min(rate, fastest.get(name, rate)) for name, rate in queue_rates(names, now).items()}
         holds, limits = QueueHold.objects.filter(until_at__gt=now).in_bulk(), limits_used(found)
-        coming = {name: hour.rate("scheduled") for name, hour in hours.items()}
-        largest = max((*coming.values(), *speeds.values()), default=0)
+        largest = max((hour.rate(field) for hour in hours.values() for field in ("scheduled", "started")), default=0)
         return {
             "queues": [
-                _queue_row(each, hours.get(each.name, HourOfMinutes()), speeds.get(each.name), largest, now)
+                _queue_row(each, hours.get(each.name, HourOfMinutes()), largest, now)
                 | {"state": _state_pill(each, holds.get(each.name), limits.get(each.name), now)}
                 | {
                     "limit": limits.get(each.name),
@@ -213,15 +212,15 @@ def _is_quiet(queue: QueueState, now: int) -> bool:
     return structure_of(queue.name.rpartition(":")[2]).is_built_in and not queue.is_neglected(now)
 
 
-def _queue_row(queue: QueueState, hour: HourOfMinutes, speed: float | None, largest: float, now: int) -> dict[str, Any]:
-    coming = hour.rate("scheduled")
+def _queue_row(queue: QueueState, hour: HourOfMinutes, largest: float, now: int) -> dict[str, Any]:
+    coming, dispatched = hour.rate("scheduled"), hour.rate("started")
     return {
         "queue": queue,
         "address": queue_address(queue.name),
         "oldest": format_duration(now - queue.oldest_at) if queue.oldest_at else "–",
         "polled": relative_time(queue.polled_at, now),
         "in": format_rate(coming, largest) if coming else "–",
-        "rate": format_rate(speed, largest) if speed else "–",
+        "rate": format_rate(dispatched, largest) if dispatched else "–",
         "spark": sparkline(
             hour.bars("started"), _("Dispatched by %(queue)s, five minutes per bar") % {"queue": queue.name}
         ),
