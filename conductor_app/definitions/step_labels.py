@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from django.utils.translation import gettext_lazy
 
-from ..core.definition import DEFAULT_TYPE
+from ..core.definition import DEFAULT_TYPE, FORK
 from ..core.step_types import ai, decisions, forks, loops, other_runs, sub_workflows, try_catch, waiting, worker_tasks
 from ..utils.formatting import LazyText
 
@@ -57,4 +57,5 @@ TYPE_LABELS: Mapping[str, LazyText] = {
 
 def type_label(type: str) -> str:
     """Return the plain name of a step type. Workers execute types that are not registered."""
-    return str(TYPE_LABELS.get(type, TYPE_LABELS[DEFAULT_TYPE]))
+    label = TYPE_LABELS.get(forks.ForkJoin.type if type == FORK else type, TYPE_LABELS[DEFAULT_TYPE])
+    return str(label)

@@ -15,6 +15,7 @@ from ..access.visibility import visible
 from ..core.breakpoints import stops_of
 from ..core.failure_grouping import informative_line
 from ..core.states import COMPLETED, FAILED, FAILED_FOR_GOOD, PAUSED, RUN, RUNNING, TERMINATED, TIMED_OUT
+from ..core.step_types.decisions import Terminate
 from ..definitions.store import attempts_allowed, parsed_definition
 from ..runs.models import Attempt, Message, Run
 from ..runs.queries.messages import WaitingMessage, undelivered_to
@@ -80,12 +81,19 @@ def run_cause(run: Run, now: int | None = None, shown: str = "") -> Cause:
 
 def failure_reasons(runs: Iterable[Run]) -> dict[str, tuple[str, str]]:
     """Return the failed task and the informative line of its reason for each failed run, by run id. Runs one query."""
-    failed = {run.failed_attempt_id: run.pk for run in runs if run.failed_attempt_id}
+    failed = {run.failed_attempt_id: run for run in runs if run.failed_attempt_id}
     attempts = Attempt.objects.defer_payloads().filter(pk__in=list(failed)).select_related("task") if failed else ()
-    return {
-        failed[attempt.pk]: (str(attempt.task), informative_line(attempt.reason, 200) or str(NO_REASON))
-        for attempt in attempts
-    }
+    found = {}
+    for attempt in attempts:
+        run = failed[attempt.pk]
+        reason = run.reason if _is_terminate_step(attempt) else attempt.reason
+        found[run.pk] = (str(attempt.task), informative_line(reason, 200) or str(NO_REASON))
+    return found
+
+
+def _is_terminate_step(attempt: Attempt) -> bool:
+    """Return True if the run ended as its TERMINATE step says. The step itself is completed; the run has the reason."""
+    return attempt.task.type == Terminate.type and attempt.status == COMPLETED
 
 
 def _running_cause(run: Run, now: int, shown: str = "") -> Cause:
@@ -193,10 +201,21 @@ def _timed_out_cause(run: Run, now: int) -> Cause:
 
 def _failure_cause(run: Run, without_task: str, with_task: str) -> Cause:
     """Return `with_task` if the failed task is known, otherwise `without_task` with the run's reason."""
-    attempt = Attempt.objects.defer_payloads().filter(pk=run.failed_attempt_id).select_related("task").first()
+    attempt = _failed_attempt(run)
     if attempt is None:
         return Cause(without_task % {"reason": informative_line(run.reason) or _("no reason given")})
+    if _is_terminate_step(attempt):
+        return _terminate_step_cause(attempt, run)
     return _cause_at(attempt, run, with_task, MAX_DEPTH)
+
+
+def _failed_attempt(run: Run) -> Attempt | None:
+    return Attempt.objects.defer_payloads().filter(pk=run.failed_attempt_id).select_related("task").first()
+
+
+def _terminate_step_cause(attempt: Attempt, run: Run) -> Cause:
+    sentence = _("Terminated by step `%(task)s`") % {"task": attempt.task}
+    return Cause(_add_reason(sentence, run.reason), str(attempt.task), attempt.id, attempts=(attempt,))
 
 
 def _cause_at(attempt: Attempt, run: Run, sentence: str, depth: int) -> Cause:
@@ -228,12 +247,17 @@ def _failure_inside(attempt: Attempt, depth: int) -> str:
     inner = failed.select_related("task", "run").defer("input", "output", "task__step_state", *payloads).first()
     if inner is None or inner.run is None:
         return ""
+    if _is_terminate_step(inner):
+        return _add_reason(_("sub-workflow terminated by step `%(task)s`") % {"task": inner.task}, inner.run.reason)
     return _cause_at(
         inner, inner.run, _("sub-workflow failed at `%(task)s`, %(which)s: %(reason)s"), depth - 1
     ).sentence
 
 
 def _terminated_cause(run: Run, now: int) -> Cause:
+    attempt = _failed_attempt(run) if run.failed_attempt_id else None
+    if attempt is not None and _is_terminate_step(attempt):
+        return _terminate_step_cause(attempt, run)
     entry = last_transition(run.pk, "terminate")
     facts = {"by": entry.by if entry else "", "passed": format_elapsed(now - (run.ended_at or now))}
     sentence = _("Terminated by %(by)s %(passed)s ago") if facts["by"] else _("Terminated %(passed)s ago")

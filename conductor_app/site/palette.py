@@ -189,8 +189,9 @@ def find_errors(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
         return
     newest = visible(Run.objects.exclude(reason="")).order_by("-created_at").values("pk")[:MAX_SCANNED_REASONS]
     found = Run.objects.filter(pk__in=newest, reason__icontains=term).order_by("-created_at")
-    for run in found.only("id", "name", "version", "status", "reason")[:MAX_PER_SOURCE]:
-        yield _run_hit(run, informative_line(run.reason, 100))
+    for run in found.only("id", "name", "version", "status", "correlation_id", "reason")[:MAX_PER_SOURCE]:
+        reason = informative_line(run.reason, 100)
+        yield _run_hit(run, f"{run_key(run).text} · {reason}" if run.correlation_id else reason)
 
 
 def find_failures(request: HttpRequest, term: str) -> Iterator[PaletteHit]:

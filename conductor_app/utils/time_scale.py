@@ -10,8 +10,8 @@ MIN_WIDTH_PERCENT = 0.35
 """Minimum width of a segment in percent, so that it remains visible and clickable."""
 END_MARGIN = 15
 """Percent of the axis before its end that gets no tick, because its label would be cut off."""
-MIN_TICK_DISTANCE = 8
-"""Percent between two ticks."""
+MIN_TICK_DISTANCE, TICK_CHARACTER = 8, 1.4
+"""Percent between two ticks, and of each character of the label between them."""
 STEPS = [n * 10**k for k in range(12) for n in (1, 2, 5)]
 STEPS_MS = [
     *(s for s in STEPS if s < 60_000),
@@ -112,13 +112,17 @@ class TimeScale:
         since = self.begin if origin is None else origin
         length = self.end - self.begin - self._idle_ms
         step = next((step for step in STEPS_MS if length / step <= most), max(length, 1))
-        found: list[tuple[float, int]] = []
+        found: list[AxisTick] = []
+        free = 0.0
         for begin, end in self._stretches():
             for at in range(-(-(begin - since) // step) * step, end - since + 1, step):
                 percent = self.percent_of(since + at)
-                if percent < 100 - END_MARGIN and (not found or percent - found[-1][0] >= MIN_TICK_DISTANCE):
-                    found.append((percent, at))
-        return [AxisTick(f"{percent:.2f}%", format_duration(at) if at else "0") for percent, at in found]
+                label = format_duration(at) if at else "0"
+                # After a minute, labels have whole seconds: ticks closer together would have the same one.
+                if percent < 100 - END_MARGIN and percent >= free and not (found and found[-1].label == label):
+                    found.append(AxisTick(f"{percent:.2f}%", label))
+                    free = percent + max(MIN_TICK_DISTANCE, TICK_CHARACTER * len(label))
+        return found
 
     def axis_gaps(self) -> list[AxisGap]:
         """Return the collapsed idle times with their durations."""

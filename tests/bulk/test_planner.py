@@ -8,7 +8,7 @@ import pytest
 
 from conductor_app.access.models import AuditEntry
 from conductor_app.runs.models import Run
-from tests.builders import definition, dynamic_fork, fork, loop, policy, step
+from tests.builders import definition, dynamic_fork, fork, loop, policy, step, sub_workflow
 from tests.page_text import html, page_text
 from tests.scenario import Scenario, register_definitions
 
@@ -220,7 +220,7 @@ def test_reused_steps_are_drawn_as_executed_with_their_outgoing_path(operator, c
     scenario.worker("price").completes()
     scenario.worker("ship").fails("no van")
 
-    assert "2 of 2 done" in page_text(operator.get(address(scenario)))
+    assert "2 of 2 branches done" in page_text(operator.get(address(scenario)))
 
 
 def test_branches_of_a_dynamic_fork_are_drawn_with_their_expected_results(operator, clock):
@@ -271,3 +271,27 @@ def test_steps_of_a_loop_show_in_how_many_iterations_they_are_affected(operator,
     assert {in_table[ref, "will rerun"] for ref in ("ocr", "layout", "check")} == {2, 1}
     assert boxes["ocr"].href == "#task-ocr__2"
     assert "done" not in {node.subtitle[-4:] for node in boxes.values()}
+
+
+def test_tasks_of_a_replaced_sub_workflow_are_counted_in_the_summary_and_on_the_button(operator, clock):
+    scenario = Scenario(clock, sub_workflow("pay", definition(step("charge"), step("mail"), name="payment")))
+    scenario.worker("charge").completes()
+    scenario.worker("mail").fails("no mail server")
+    scenario.later(1)
+
+    page = page_text(operator.get(address(scenario), {"do": "retry"}))
+
+    assert page.count("and 2 in sub-workflow payment") == 2
+    assert "Apply: 1 will rerun, 1 new, and 2 in sub-workflow payment" in page
+
+
+def test_a_replaced_sub_workflow_without_begun_tasks_has_no_table(operator, clock):
+    scenario = Scenario(clock, sub_workflow("pay", definition(step("charge"), name="payment")))
+    scenario.terminate()
+    scenario.later(1)
+
+    page = operator.get(address(scenario), {"do": "retry"})
+
+    assert "is replaced by a new run; none of its tasks had begun" in page_text(page)
+    assert html(page).count('<table class="wide">') == 2
+    assert "repeats all of this" not in page_text(page)

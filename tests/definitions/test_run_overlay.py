@@ -90,7 +90,7 @@ def test_a_fork_displays_the_number_of_completed_branches():
     )
     claim_and_report("two")
 
-    assert find_box(draw_run(run), "fork").note == "1 of 2 done"
+    assert find_box(draw_run(run), "fork").note == "1 of 2 branches done"
 
 
 def test_branches_of_a_dynamic_fork_are_counted_by_status():

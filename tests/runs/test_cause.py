@@ -5,6 +5,7 @@ import pytest
 from conductor_app.explanations.cause import failure_reasons, run_cause
 from conductor_app.runs.commands import control
 from conductor_app.tasks.queries.waiting import verdicts_on
+from tests.builders import terminate
 from tests.stored_scenarios import (
     claim_and_report,
     claim_next,
@@ -39,6 +40,32 @@ def test_a_failure_without_a_reason_is_reported_as_such(clock):
     claim_and_report("charge", "FAILED")
 
     assert read_cause(run) == "Failed at `charge`, attempt 1 of 1: no reason given"
+
+
+@pytest.mark.parametrize("status", ["FAILED", "TERMINATED"])
+def test_a_terminate_step_is_the_cause_with_its_reason(clock, status):
+    run = start_run_of(terminate("no", status, "The reviewer refused the claim"))
+
+    assert read_cause(run) == "Terminated by step `no`: The reviewer refused the claim"
+    assert failure_reasons([reload_run(run)]) == {run.pk: ("no", "The reviewer refused the claim")}
+
+
+def test_an_operator_who_terminates_a_run_is_its_cause(clock):
+    define_task("charge", retryCount=0)
+    run = start_run_of(step("charge"))
+    control.terminate_run(run.pk, "olga", "wrong customer")
+
+    assert read_cause(run) == "Terminated by olga 0 s ago: wrong customer"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_terminate_step_of_a_sub_workflow_is_named_with_its_reason(clock):
+    define_workflow("review", terminate("no", "FAILED", "The reviewer refused the claim"))
+    run = start_run_of(step("ask", "SUB_WORKFLOW", subWorkflowParam={"name": "review", "version": 1}))
+
+    assert read_cause(run) == (
+        "Failed at `ask`, attempt 1 of 1: sub-workflow terminated by step `no`: The reviewer refused the claim"
+    )
 
 
 @pytest.mark.django_db(transaction=True)

@@ -493,6 +493,35 @@ def test_the_panel_of_a_failed_task_says_why_it_is_not_retried(operator, clock, 
     assert why in page_text(operator.get(run_url(run)))
 
 
+def test_a_failed_step_without_a_task_definition_says_that_such_steps_are_not_retried(operator, clock):
+    run = start_run_of(step("calculate", "JSON_JQ_TRANSFORM", inputParameters={"queryExpression": "error(1)"}))
+
+    page = page_text(operator.get(run_url(run)))
+
+    assert "Not retried: it has no task definition; steps without one are not retried." in page
+
+
+def test_the_heading_and_the_title_of_a_run_name_its_correlation_id(operator, clock):
+    page = operator.get(run_url(start_run_of(step("charge"), correlation_id="CLM-1017")))
+
+    assert "order v1 · CLM-1017 Running" in page_text(page)
+    assert "order · CLM-1017" in html(page).split("</title>")[0]
+
+
+def test_the_table_of_tasks_separates_the_name_from_the_type(operator, clock):
+    assert "charge Worker task Pending" in page_text(operator.get(run_url(start_run_of(step("charge"))) + "?tab=tasks"))
+
+
+def test_a_repeated_failure_has_one_field_for_its_failure_workflows(operator, compensated, clock):
+    clock.advance(seconds=5)
+    retry_rerun_restart.retry(compensated.pk, "olga")
+    claim_and_report("charge", "FAILED", reason="still no funds")
+
+    page = page_text(operator.get(run_url(compensated)))
+
+    assert page.count("Failure workflow") == 1 and page.count("refund v1") == 2
+
+
 def test_the_cause_says_that_a_terminal_error_is_not_retried(operator, clock):
     define_task("charge", retryCount=2)
     run = start_run_of(step("charge"))

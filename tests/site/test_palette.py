@@ -124,3 +124,12 @@ def test_failures_are_found_by_the_number_of_an_error(operator, clock, db):
 
     assert "Failure checkout" in page_text(page)
     assert f'href="/admin/failures/{FailureGroup.objects.get().pk}/"' in html(page)
+
+
+def test_a_run_found_by_its_error_has_its_correlation_id(operator, clock, db):
+    define_task("charge", retryCount=0)
+    define_workflow("checkout", step("charge"))
+    start_run("checkout", correlation_id="CLM-1017")
+    claim_and_report("charge", "FAILED", reason="upstream answered 503")
+
+    assert "Run checkout v1 CLM-1017 · upstream answered 503" in page_text(found(operator, "answered"))

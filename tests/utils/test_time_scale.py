@@ -52,3 +52,11 @@ def test_no_tick_is_in_a_gap():
 
 def test_times_close_together_become_one():
     assert merge_stretches([(5, 6), (0, 2), (3, 4)], tolerance=1) == [(0, 6)]
+
+
+def test_no_label_of_the_axis_is_repeated_or_covers_the_next_one():
+    second = 12 * MINUTE + 25_100
+    scale = collapsed((0, 152), (second, second + 129), end=second + 129)
+    ticks = scale.ticks()
+
+    assert [tick.label for tick in ticks] == ["0", "50 ms", "100 ms", "150 ms", "12 min 25 s"]

@@ -99,13 +99,32 @@ class PlannedRunPart:
 
 def render_plan(plan: OperationPlan, run: Run) -> dict[str, Any]:
     """Return the context of the plan's template."""
+    actions = [_count_in_words(name, count) for name, count in plan.counts.items()]
+    if later := _count_in_replaced(plan):
+        actions.append(later)
     return {
         "counts": [_count_chip(name, count) for name, count in plan.counts.items()],
-        "actions_text": ", ".join(_count_in_words(name, count) for name, count in plan.counts.items()),
+        "later": render_pill("active", later, "do-rerun") if later else "",
+        "actions_text": ", ".join(actions),
         "parts": [_render_run_part(each) for each in plan.runs],
         "external": [(part.definition, part.run_id, str(impact.key)) for part, impact in plan.external],
         "picture": _draw_plan(plan, run),
     }
+
+
+def _count_in_replaced(plan: OperationPlan) -> str:
+    """Return how many tasks of replaced sub-workflows run again in the new ones. The counts of the plan lack them."""
+    replaced = [run for run in plan.runs if run.is_replaced and run.impacts]
+    if not replaced:
+        return ""
+    facts = {
+        "n": format_count(sum(len(run.impacts) for run in replaced)),
+        "name": replaced[0].definition,
+        "count": format_count(len(replaced)),
+    }
+    if len(replaced) == 1:
+        return _("and %(n)s in sub-workflow %(name)s") % facts
+    return _("and %(n)s in %(count)s sub-workflows") % facts
 
 
 def _count_chip(name: str, count: int) -> SafeString:

@@ -449,7 +449,7 @@ def _layout_split(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canv
     if structure_of_step(step).flow is Flow.FORK:
         passed = sum(branch.was_exited for _label, branch in branches)
         box.node.note = (
-            _("%(count)s of %(total)s done") % {"count": passed, "total": len(parts)}
+            _("%(count)s of %(total)s branches done") % {"count": passed, "total": len(parts)}
             if box.was_entered
             else ngettext("%(count)s branch", "%(count)s branches", len(parts)) % {"count": len(parts)}
         )

@@ -115,11 +115,17 @@ def _row_context(row: ComparedRow, longest: int) -> dict[str, Any]:
         "row": row,
         "one": render_badge(row.one.status) if row.one else "",
         "other": render_badge(row.other.status) if row.other else "",
-        "delta": "" if delta is None else f"{'+' if delta >= 0 else '−'}{format_duration(abs(delta))}",
+        "delta": "" if delta is None else _delta_text(delta),
         "width": 0 if delta is None else round(50 * abs(delta) / longest),
         "is_slower": (delta or 0) > 0,
         "left": 50 if (delta or 0) > 0 else 50 - round(50 * abs(delta or 0) / longest),
     }
+
+
+def _delta_text(delta: int) -> str:
+    if not delta:
+        return _("as fast")
+    return (_("%(time)s slower") if delta > 0 else _("%(time)s faster")) % {"time": format_duration(abs(delta))}
 
 
 def _duration_text(run: Run) -> str:

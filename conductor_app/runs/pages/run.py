@@ -45,6 +45,7 @@ from ...web.pages import (
 from ...web.templates import render_to_string
 from ..documents.workflows import export_run
 from ..models import Run
+from ..queries.recent import run_key
 from ..queries.retention import explain_missing_run
 from ..timeline.diagram_marks import iteration_filters, marks_of_run
 from ..timeline.queries import TaskRow, is_held, task_rows
@@ -208,7 +209,7 @@ def run_page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -
         raise
     context = {
         **model_admin.admin_site.each_context(request),
-        "title": f"{run.name} v{run.version}",
+        "title": f"{run.name} · {run_key(run).text}" if run.correlation_id else f"{run.name} v{run.version}",
         "opts": Run._meta,
         **_page_context(run, request),
     }

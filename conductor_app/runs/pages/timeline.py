@@ -20,6 +20,7 @@ from ...web.charts import zoom_links
 from ...web.links import run_address
 from ..timeline.queries import (
     HOLD,
+    WORK,
     RunLife,
     TaskRow,
     TimelineSegment,
@@ -173,7 +174,7 @@ class LineBuilder:
             state=render_state(status),
             segments=task.segments,
             usual=task.usual if usual else None,
-            label=self._label(text, begin, max(ends, default=span.end), task.usual if usual else None),
+            label=self._label(text, begin, max(ends, default=span.end), task.usual if usual else None, task.segments),
             description=description % facts,
             is_slow=usual is not None and usual.is_slow(worked),
         )
@@ -247,7 +248,14 @@ class LineBuilder:
             if self.scale.overlaps(*part)
         )
 
-    def _label(self, text: str, begin: int, end: int, usual: TimelineSegment | None = None) -> BarLabel | None:
+    def _label(
+        self,
+        text: str,
+        begin: int,
+        end: int,
+        usual: TimelineSegment | None = None,
+        segments: Sequence[TimelineSegment] = (),
+    ) -> BarLabel | None:
         if not text or not self.scale.overlaps(begin, end):
             return None
         left, right = self.scale.percent_of(begin), self.scale.percent_of(end)
@@ -258,7 +266,9 @@ class LineBuilder:
             return BarLabel(text, f"{right:.2f}%", "after")
         if left >= room:
             return BarLabel(text, f"{left:.2f}%", "before")
-        return BarLabel(text, f"{max(left, 0):.2f}%", "inside")
+        # The text is the time of the work, which the queue may precede.
+        works = [_percent(each.left) for each in segments if each.kind == WORK and _percent(each.left) <= 100 - room]
+        return BarLabel(text, f"{max(works[0] if works else left, 0):.2f}%", "inside")
 
     def _lives(self) -> Sequence[tuple[int, int]]:
         return self.scale.lives or ((self.scale.begin, max(self.scale.end, self.view_model.now)),)

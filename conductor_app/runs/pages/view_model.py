@@ -125,6 +125,7 @@ def head_context(view_model: RunViewModel) -> dict[str, Any]:
     return {
         "run": run,
         "is_open": run.status in RUN.open,
+        "run_key": run_key(run).text,
         "badge": render_badge(run.status),
         "tone": tone,
         "icon": render_icon(tone),

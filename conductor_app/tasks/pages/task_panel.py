@@ -287,9 +287,11 @@ class TaskPanel:
         attempt = self.attempt
         if attempt is None or attempt.run is None or attempt.pk != attempt.task.attempt_id:
             return ""
-        return why_not_retried(
-            attempt, attempts_allowed(parsed_definition(attempt.run.resolved_definition_id), attempt.task)
-        )
+        definition = parsed_definition(attempt.run.resolved_definition_id)
+        step = definition.step(attempt.task.ref) if definition else None
+        document = step.document if step else {}
+        has_policy = bool(document.get("taskDefinition")) or document.get("retryCount") is not None
+        return why_not_retried(attempt, attempts_allowed(definition, attempt.task), has_policy=has_policy)
 
     @property
     def similar_failures(self) -> int:

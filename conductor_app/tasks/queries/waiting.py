@@ -465,12 +465,17 @@ def wait_reason(
     return WaitReason("engine", sentence, brief, None if ends else attempt.scheduled_at)
 
 
-def why_not_retried(attempt: Attempt, tries: int | None) -> str:
-    """Return why the policy of a failed attempt allows no other one, or an empty text. `tries`: the attempts of it."""
+def why_not_retried(attempt: Attempt, tries: int | None, *, has_policy: bool = True) -> str:
+    """Return why the policy of a failed attempt allows no other one, or an empty text.
+
+    `tries`: the attempts that the policy allows. `has_policy`: the step has a task definition, or its own `retryCount`.
+    """
     if attempt.status == FAILED_FOR_GOOD:
         return _("Not retried: the worker reported a terminal error (FAILED_WITH_TERMINAL_ERROR).")
     if attempt.status not in (FAILED, EXPIRED) or tries is None or attempt.number + 1 < tries:
         return ""
+    if tries == 1 and not has_policy:
+        return _("Not retried: it has no task definition; steps without one are not retried.")
     if tries == 1:
         return _("Not retried: its definition allows no retries (retryCount 0).")
     return _("Not retried: all %(count)s attempts have failed (retryCount %(retries)s).") % {
