@@ -8,7 +8,7 @@
 (() => {
   "use strict";
 
-  const MIN = 0.1, MAX = 2.5, STEP = 1.25, LEAST = 0.6, LEAST_ON_PHONE = 0.92, DRAG = 4;
+  const MIN = 0.1, MAX = 2.5, STEP = 1.25, LEAST = 0.6, LEAST_FIT = 0.5, LEAST_FIT_ON_PHONE = 0.92, DRAG = 4;
   const states = new Map();
   const partsOf = (box) => ({ view: box.querySelector(".diagram"), svg: box.querySelector(".diagram-svg"), map: box.querySelector(".diagram-map") });
   const sizeOf = (svg) => svg.getAttribute("viewBox").split(" ").slice(2).map(Number);
@@ -24,10 +24,10 @@
     return clamp(Math.min(view.clientWidth / width, Math.max(view.clientHeight, 200) / height, 1));
   };
 
-  // A wide diagram is scaled to its frame as long as its texts stay readable. A wider one scrolls.
+  // A wide diagram is scaled to its frame as long as its texts stay readable. A much wider one scrolls in its original size.
   const initialScale = (view, svg) => {
     const scale = view.clientWidth / sizeOf(svg)[0];
-    return scale < (innerWidth < 1000 ? LEAST_ON_PHONE : LEAST) ? 1 : Math.min(scale, 1);
+    return scale < (innerWidth < 1000 ? LEAST_FIT_ON_PHONE : LEAST_FIT) ? 1 : Math.min(Math.max(scale, LEAST), 1);
   };
 
   // Set the scale; the point of the view at (x, y) stays where it is.

@@ -44,8 +44,9 @@
     morphChildren(old, fresh);
   };
 
-  // A node without a key updates the next node with the same name. Whitespace between elements is ignored.
-  const isBlank = (node) => node.nodeType === 3 && !node.nodeValue.trim();
+  // A node without a key updates the next node with the same name. Whitespace between elements is ignored, except
+  // before an inserted one: without it, two words would become one.
+  const isBlank = (node) => node?.nodeType === 3 && !node.nodeValue.trim();
   const skipBlanks = (node) => { while (node && isBlank(node)) node = node.nextSibling; return node; };
   const findSimilar = (position, node) => {
     while (position && (keyOf(position) || !isSameKind(position, node))) position = position.nextSibling;
@@ -58,7 +59,11 @@
     for (const node of [...fresh.childNodes]) {
       if (isBlank(node) && old.children.length) continue;
       const key = keyOf(node), same = key ? keyed.get(key) : findSimilar(position, node);
-      if (!same || !isSameKind(same, node)) { old.insertBefore(node, position); continue; }
+      if (!same || !isSameKind(same, node)) {
+        if (isBlank(node.previousSibling) && !isBlank(position ? position.previousSibling : old.lastChild)) old.insertBefore(new Text(" "), position);
+        old.insertBefore(node, position);
+        continue;
+      }
       if (same === position) position = skipBlanks(position.nextSibling); else old.insertBefore(same, position);
       morph(same, node);
     }

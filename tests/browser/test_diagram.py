@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from conductor_app.definitions.models import WorkflowDefinition
 from tests.browser.page_checks import NARROW, assert_usable_by_everybody, has_no_horizontal_scroll
 from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, step
 
@@ -135,3 +136,21 @@ def test_the_whole_area_of_a_step_that_was_not_reached_is_a_link(page, large):
     page.mouse.click(box["x"] + 200, box["y"] + 40)
 
     expect(page).to_have_url(re.compile("task=split"))
+
+
+def test_a_diagram_that_is_wider_than_its_frame_fits_it_at_first(page, transactional_db):
+    page.set_viewport_size({"width": 1280, "height": 900})
+    define_workflow("claims", step("split", "FORK_JOIN", forkTasks=BRANCHES[:2]), step("joined", "JOIN"))
+    page.goto(f"/admin/conductor/workflowdefinition/{WorkflowDefinition.objects.get().pk}/change/")
+
+    scale = page.locator("[data-zoom=full]")
+    expect(scale).not_to_have_text("100 %")
+    assert view_of(page).evaluate("view => view.scrollWidth <= view.clientWidth")
+    assert 60 <= int(scale.inner_text().split()[0]) < 100
+
+
+def test_the_heading_of_a_closed_section_is_beside_its_triangle(page, transactional_db):
+    define_workflow("claims", step("pay"))
+    page.goto(f"/admin/conductor/workflowdefinition/{WorkflowDefinition.objects.get().pk}/change/")
+
+    assert page.locator("#tool summary").bounding_box()["height"] < 30

@@ -73,6 +73,13 @@ def test_the_table_of_tasks_fits_its_card_beside_an_open_task(page, failed):
     assert table.evaluate("each => each.scrollWidth <= each.clientWidth") and protruding_texts(page) == []
 
 
+def test_words_stay_separate_when_another_tab_replaces_the_content(page, failed):
+    page.goto(page_of(failed, "?task=-"))
+    page.get_by_label("Ways of looking at the run").get_by_role("link", name="Tasks").click()
+
+    expect(page.locator("table.tasks tr[data-key=charge] th")).to_have_js_property("innerText", "charge Worker task")
+
+
 def test_a_selection_applies_to_all_tabs_and_the_address(page, failed):
     page.goto(page_of(failed, "?task=-"))
     page.get_by_role("link", name="reserve").click()

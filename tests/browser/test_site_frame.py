@@ -55,6 +55,16 @@ def test_a_narrow_header_shows_all_problems(page, orders):
     expect(page).to_have_url(re.compile("status=FAILED"))
 
 
+def test_the_newest_runs_are_visible_in_the_list_of_workflows(page, orders):
+    page.set_viewport_size({"width": 1280, "height": 900})
+    names = {"description": "Restores the stock of a failed order", "ownerEmail": "warehouse@example.com"}
+    define_workflow("order_compensation_after", step("charge"), **names)
+    start_run("order_compensation_after")
+    page.goto("/admin/conductor/workflowdefinition/")
+
+    assert page.locator(".results").evaluate("each => each.scrollWidth <= each.clientWidth")
+
+
 def test_pages_use_the_bundled_font(page, orders):
     page.goto("/admin/")
     page.evaluate("document.fonts.ready")

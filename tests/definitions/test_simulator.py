@@ -53,6 +53,14 @@ def test_a_simulation_displays_its_path_inputs_and_outputs(operator, order):
     assert 'class="diagram-node leaf succeeded" href="?task=fly"' in html(page)
 
 
+def test_the_result_of_a_fork_has_its_name(operator, clock, db):
+    define_workflow("split", step("both", "FORK_JOIN", forkTasks=[[step("a")], [step("b")]]), step("all", "JOIN"))
+
+    page = page_text(try_out(operator, WorkflowDefinition.objects.get(name="split")))
+
+    assert "Fork FORK" in page and "Worker task FORK" not in page
+
+
 def test_a_simulation_writes_nothing(operator, order):
     try_out(operator, order, **AIR)
 

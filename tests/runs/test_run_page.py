@@ -508,10 +508,6 @@ def test_the_heading_and_the_title_of_a_run_name_its_correlation_id(operator, cl
     assert "order · CLM-1017" in html(page).split("</title>")[0]
 
 
-def test_the_table_of_tasks_separates_the_name_from_the_type(operator, clock):
-    assert "charge Worker task Pending" in page_text(operator.get(run_url(start_run_of(step("charge"))) + "?tab=tasks"))
-
-
 def test_a_repeated_failure_has_one_field_for_its_failure_workflows(operator, compensated, clock):
     clock.advance(seconds=5)
     retry_rerun_restart.retry(compensated.pk, "olga")

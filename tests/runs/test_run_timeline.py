@@ -105,6 +105,18 @@ def test_the_duration_is_beside_the_bar(operator, retried):
     assert re.search(r'<text class="\w+" x="[\d.]+%" y="13">\s*2\.0 s', html(operator.get(run_url(retried, task="-"))))
 
 
+def test_the_duration_of_the_work_is_not_drawn_on_the_time_in_the_queue(operator, clock):
+    run = start_run_of(step("pack"))
+    clock.advance(seconds=50)
+    attempt = claim_next("pack")
+    clock.advance(seconds=30)
+    task_commands.report_task(run.pk, attempt.id, _completed(), "w7")
+
+    page = html(operator.get(run_url(run, task="-")))
+
+    assert re.search(r'<text class="inside" x="62\.50%" y="13">\s*30\.0 s', page)
+
+
 def test_the_idle_time_before_a_retry_is_collapsed(operator, retried):
     page = page_text(operator.get(run_url(retried, task="-")))
 
