@@ -96,6 +96,7 @@ class Step:
     start_delay: int = 0
     async_complete: bool = False
     secrets: frozenset[str] = frozenset()  # secrets that the author names in the inputs; data cannot name any
+    runtime_metadata: tuple[str, ...] = ()  # secrets and variables that the task definition requests for its tasks
     is_authored: bool = True  # part of a saved or given definition, not produced by an input or an output
     is_named_by_input: bool = False  # a DYNAMIC step with the type and the name of the task that its input named
 

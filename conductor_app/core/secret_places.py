@@ -3,17 +3,20 @@
 A secret is resolved at these places only. Text that comes from an input, an output or a person is data, even if it is
 an expression that names a secret. A place is a path into the input, and the ranges of the expressions in its text.
 
+A task definition may also request secrets for each of its tasks (`runtimeMetadata`). One that is written in data, in a
+branch of a dynamic fork or in an inline workflow, requests none but those that the author of the step may name.
+
 A person who changes the input of a task can neither see its secrets nor its masked values. An input whose receiver was
 changed keeps neither, because the person could read them there.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .decision_context import DecisionContext
-from .definition import Step, replace_at, structure_of, walk
+from .definition import Document, Step, map_bodies, replace_at, structure_of, walk
 from .effects import CreateTask, Effect
 from .errors import Invalid
 from .expressions import needed_references, parse_template, resolve_secrets, secret_ranges_of_text
@@ -114,6 +117,17 @@ def has_written_secrets_only(written: Any, resolved: Any) -> bool:
     places = {tuple(keys) for keys, _ in restore_places(written, {}, resolved)}
     named = (keys for keys, text in written_texts(resolved) if "secrets" in text)
     return all(keys in places for keys in named)
+
+
+def limit_runtime_metadata(step: Document, allowed: Collection[str]) -> dict[str, Any]:
+    """Return a step from data whose own task definition requests only these secrets, and the steps in it likewise."""
+    limited = map_bodies(step, lambda steps: [limit_runtime_metadata(each, allowed) for each in steps])
+    definition = step.get("taskDefinition")
+    if isinstance(definition, Mapping) and definition.get("runtimeMetadata"):
+        requested = definition["runtimeMetadata"]
+        kept = [name for name in requested if name in allowed] if isinstance(requested, list) else []
+        limited["taskDefinition"] = {**definition, "runtimeMetadata": kept}
+    return limited
 
 
 def value_at(value: Any, keys: Iterable[str | int]) -> Any:

@@ -201,6 +201,8 @@ FORMER_WORKERS = "former_workers"
 """Key in a task's step state for former workers, by attempt id."""
 STOP = "stop"
 """Key in a task's step state for its last stop at a breakpoint: the attempt and its status then, and `is_released`."""
+RUNTIME_METADATA = "runtime_metadata"
+"""Key in a task's step state for the secrets and variables that its worker receives beside the input."""
 FIRST_NUMBER = "first_number"
 """Key in a task's step state for the number of the first attempt since the task was last entered."""
 GOOD_ENDS = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))

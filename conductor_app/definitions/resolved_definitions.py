@@ -12,6 +12,7 @@ from ..core.definition import Definition, map_bodies, type_of
 from ..core.document.reading import ALLOWED_SECRETS
 from ..core.errors import NotFound, RequestRefused, ValidationFailed
 from ..core.primitives import JsonValue
+from ..core.secret_places import limit_runtime_metadata
 from ..core.step_types.sub_workflows import SubWorkflow
 from ..core.validation.checks import inline_errors, workflow_errors
 from ..db.fields import strip_nul
@@ -91,6 +92,9 @@ def _resolve_document(
     document: dict[str, Any], now: int | None = None, allowed_secrets: frozenset[str] | None = None
 ) -> Definition:
     """Resolve a valid definition that is not registered. It is saved if `now` is given."""
+    if allowed_secrets is not None:
+        steps = [limit_runtime_metadata(step, allowed_secrets) for step in document["tasks"]]
+        document = {**document, "tasks": steps}
     whole = {key: value for key, value in fill_in_references(document).items() if key != ALLOWED_SECRETS}
     if allowed_secrets is not None:
         whole[ALLOWED_SECRETS] = sorted(allowed_secrets)

@@ -94,15 +94,69 @@ def test_settings_of_the_task_definition_are_delivered_with_the_task(api, monkey
     assert task["runtimeMetadata"] == {"KEY": "s3cret", "REGION": "north"}
 
 
+DYNAMIC_FORK = step(
+    "FORK_JOIN_DYNAMIC",
+    "fork",
+    dynamicForkTasksParam="tasks",
+    dynamicForkTasksInputParamName="inputs",
+    inputParameters={"tasks": "${workflow.input.tasks}", "inputs": {}},
+)
+GREEDY = simple("steal", taskDefinition={"name": "steal", "runtimeMetadata": ["KEY"]})
+
+
+@pytest.mark.parametrize(
+    ("document", "input"),
+    [
+        ([DYNAMIC_FORK, step("JOIN", "join")], {"tasks": [GREEDY]}),
+        (
+            [DYNAMIC_FORK, step("JOIN", "join")],
+            {"tasks": [step("DO_WHILE", "again", loopOver=[GREEDY], loopCondition="false")]},
+        ),
+        (
+            [step("SUB_WORKFLOW", "child", subWorkflowParam={"workflowDefinition": "${workflow.input.child}"})],
+            {"child": {"name": "child", "version": 1, "schemaVersion": 2, "tasks": [GREEDY]}},
+        ),
+    ],
+    ids=["branch", "step within a branch", "inline workflow"],
+)
+def test_a_task_definition_in_data_gets_no_secrets(api, monkeypatch, document, input):
+    monkeypatch.setenv("CONDUCTOR_SECRET_KEY", "s3cret-enough")
+    monkeypatch.setenv("CONDUCTOR_ENV_KEY", "a variable")
+    api.define(*document)
+    api.start(input=input)
+
+    [task] = api.poll("steal")
+
+    assert not task.get("runtimeMetadata")
+
+
+def test_a_branch_in_data_gets_the_settings_of_its_registered_task_definition(api, monkeypatch):
+    monkeypatch.setenv("CONDUCTOR_SECRET_KEY", "s3cret-enough")
+    api.post("/metadata/taskdefs", [{"name": "pay", "runtimeMetadata": ["KEY"]}])
+    api.define(DYNAMIC_FORK, step("JOIN", "join"))
+    api.start(input={"tasks": [simple("pay")]})
+
+    [task] = api.poll("pay")
+
+    assert task["runtimeMetadata"] == {"KEY": "s3cret-enough"}
+
+
+def test_settings_of_the_task_definition_are_redacted_in_what_its_worker_reports(api, monkeypatch):
+    monkeypatch.setenv("CONDUCTOR_SECRET_KEY", "s3cret-enough")
+    api.post("/metadata/taskdefs", [{"name": "pay", "runtimeMetadata": ["KEY"]}])
+    api.define(simple("pay"))
+    workflow_id = api.start()
+    [task] = api.poll("pay")
+
+    report = {"workflowInstanceId": workflow_id, "taskId": task["taskId"], "status": "COMPLETED"}
+    api.post("/tasks", report | {"outputData": {"said": "with s3cret-enough"}, "logs": [{"log": "s3cret-enough"}]})
+
+    assert api.workflow(workflow_id)["tasks"][0]["outputData"] == {"said": "with ***"}
+    assert [each["log"] for each in api.get(f"/tasks/{task['taskId']}/log").json()] == ["***"]
+
+
 def test_a_task_of_a_dynamic_branch_contains_its_own_step(api):
-    fork = step(
-        "FORK_JOIN_DYNAMIC",
-        "fork",
-        dynamicForkTasksParam="tasks",
-        dynamicForkTasksInputParamName="inputs",
-        inputParameters={"tasks": "${workflow.input.tasks}", "inputs": {}},
-    )
-    api.define(fork, step("JOIN", "join"))
+    api.define(DYNAMIC_FORK, step("JOIN", "join"))
     workflow_id = api.start(input={"tasks": [simple("pay", description="made on the way")]})
 
     [task] = api.poll("pay")

@@ -128,6 +128,7 @@ class LayoutBuilder:
             start_delay=_read_whole_number(task, "startDelay", 0),
             async_complete=bool(task.get("asyncComplete")),
             secrets=self._allowed(_named_secrets(task)) if self.is_authored else frozenset(),
+            runtime_metadata=_runtime_metadata(task),
             is_authored=self.is_authored,
         )
         self.steps[ref] = step
@@ -163,6 +164,11 @@ def _named_secrets(task: Document) -> frozenset[str]:
     template = (task.get("taskDefinition") or {}).get("inputTemplate") or {}
     written = json.dumps([task.get("inputParameters") or {}, template], default=str)
     return frozenset(SECRET_NAME.findall(written))
+
+
+def _runtime_metadata(task: Document) -> tuple[str, ...]:
+    requested = (task.get("taskDefinition") or {}).get("runtimeMetadata")
+    return tuple(name for name in requested if isinstance(name, str)) if isinstance(requested, list) else ()
 
 
 def secrets_named_in(document: JsonValue) -> list[str]:

@@ -22,7 +22,7 @@ from ..errors import StepRefused
 from ..expressions import ScriptLanguage, evaluator, field_text, quote_value
 from ..fairness import given_share
 from ..primitives import JsonValue, derived_id, fast_replace
-from ..snapshot import FIRST_NUMBER, FORMER_WORKERS, NEVER, Attempt, Run, StepState, Task, TaskState
+from ..snapshot import FIRST_NUMBER, FORMER_WORKERS, NEVER, RUNTIME_METADATA, Attempt, Run, StepState, Task, TaskState
 from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING, RUN
 from ..timers import next_timer
 
@@ -167,6 +167,7 @@ def new_task(
             **(step_state or {}),
             **({"name": step.name} if step.is_named_by_input else {}),
             **({"secrets": sorted(step.secrets)} if step.secrets else {}),
+            **({RUNTIME_METADATA: list(step.runtime_metadata)} if step.runtime_metadata else {}),
             **({FIRST_NUMBER: identity.number} if identity and identity.number else {}),
             **({FORMER_WORKERS: {attempt.id: list(identity.workers)}} if identity and identity.workers else {}),
         },

@@ -24,6 +24,7 @@ from ..errors import RunCannotContinue, StepRefused, ValidationFailed
 from ..expressions import field_text
 from ..masking import redact_for_listeners
 from ..primitives import JsonValue
+from ..secret_places import limit_runtime_metadata
 from ..snapshot import Run, StepState, Task, TaskState
 from ..states import CANCELED, COMPLETED_WITH_ERRORS, SKIPPED
 from .base import (
@@ -505,7 +506,8 @@ def _fork_parameters(step: Step) -> set[str]:
 
 
 def _add_policies(documents: list[dict[str, Any]], ctx: DecisionContext) -> list[dict[str, Any]]:
-    """Return the documents with their registered task definitions."""
+    """Return the documents with their registered task definitions. Their own ones come from data: no secrets."""
+    documents = [limit_runtime_metadata(document, ()) for document in documents]
     names = sorted({document["name"] for document in documents if not document.get("taskDefinition")})
     found = dict(
         zip(names, gather_values(partial(ctx.require, TaskDefinitionByName(name)) for name in names), strict=True)

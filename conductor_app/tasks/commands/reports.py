@@ -13,7 +13,7 @@ from ...core.decide import Report
 from ...core.decision_context import Command, DecisionContext
 from ...core.effects import Effect
 from ...core.errors import AlreadyResolved, NotFound
-from ...core.snapshot import Run
+from ...core.snapshot import RUNTIME_METADATA, Run
 from ...payloads import commands as payload_storage
 from ...runs.commands.change import RunCommand, change_run
 from ...runs.commands.group_commit import ChooseFinalQuery
@@ -134,13 +134,14 @@ def write_redacted_logs(
 
 
 def secrets_of_task(run: Run, attempt_id: str) -> SecretValues | None:
-    """Return the request for the secrets in the input of a task that the reporter may know, or None if there are none.
+    """Return the request for the secrets of a task that the reporter may know, or None if it was given none.
 
     Raises:
         AlreadyResolved: when the attempt has ended.
     """
     task = decide.require_open_task(run, attempt_id)
-    names = task.step_state.get("secrets")
+    state = task.step_state
+    names = [*state.get("secrets", ()), *state.get(RUNTIME_METADATA, ())]
     return SecretValues(frozenset(names)) if names and _may_know(task.attempt.queue, task.attempt.domain) else None
 
 
