@@ -271,6 +271,8 @@ def test_the_pages_show_the_last_call_and_the_last_error(operator, saved, clock)
     assert "not used yet" in page_text(operator.get(LIST))
     call_of_main("FAILED", clock.now() - 60_000, run_id="r-1", error="429 Too Many Requests")
     assert "last call failed" in page_text(operator.get(LIST))
+    call_of_main("STARTED", clock.now() - 1_000)
+    assert "call in progress" in page_text(operator.get(LIST))
     call_of_main("REPLIED", clock.now())
 
     assert "works" in page_text(operator.get(LIST))
