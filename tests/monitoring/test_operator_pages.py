@@ -106,7 +106,8 @@ def cards_of(client):
 
 
 def test_the_page_admin_has_cards_and_those_of_features_that_are_not_used_yet(operator, clock):
-    assert list(cards_of(operator)) == ["Access", "Values of definitions", "Server", "AI", "Taskcluster"]
+    cards = ["Access", "Values of definitions", "Server", "Advanced access", "AI", "Taskcluster"]
+    assert list(cards_of(operator)) == cards
     assert cards_of(operator)["Taskcluster"] == ["Task groups", "Taskcluster clients", "Taskcluster roles"]
 
     use_taskcluster(clock)
