@@ -199,6 +199,16 @@ def impact_by_group(now: int) -> dict[int, GroupImpact]:
     return dict(found)
 
 
+def count_failed_with_child(now: int) -> int:
+    """Return how many runs that started within the last day failed because a sub-workflow failed. Runs one query.
+
+    They have no failure of their own, so they are in no group.
+    """
+    started = Attempt.objects.filter(pk=OuterRef("failed_attempt_id")).exclude(child_id="")
+    failed = visible(Run.objects.filter(status__in=LOST, created_at__gte=now - DAY)).filter(Exists(started))
+    return failed.order_by().values("pk")[:MAX_FAILURES].count()
+
+
 def runs_by_definition(names: Collection[str], now: int) -> dict[str, int]:
     """Return the number of runs of these workflows that started within the last day, from the newest MAX_RUNS."""
     if not names:

@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from ..access.visibility import may
 from ..db.transient_errors import discard_broken_connection, is_database_error, is_transient
 from ..telemetry import log_context
 from ..web.templates import render_to_string
@@ -29,7 +30,10 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Render the 403 page with the missing permission, if it is known."""
-    return _render_error(request, 403, {"title": _("Access denied"), "permission": _exception_text(exception)})
+    permission = _exception_text(exception)
+    has_some = permission.startswith("conductor.") and hasattr(request, "user") and may(request.user, permission)
+    facts = {"title": _("Access denied"), "permission": permission, "has_some": has_some}
+    return _render_error(request, 403, facts)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

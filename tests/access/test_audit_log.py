@@ -13,6 +13,7 @@ from conductor_app.access.visibility import visible_to
 from conductor_app.runs.commands import retention
 from tests.access.users import create_application, grant_access
 from tests.page_text import html, page_text
+from tests.stored_scenarios import define_workflow, start_run, step
 
 pytestmark = pytest.mark.django_db
 AUDIT = "/admin/conductor/auditentry/"
@@ -86,6 +87,17 @@ def test_an_invalid_filter_exports_nothing_without_an_error(operator, clock, que
     said(clock)
 
     assert operator.get(f"{AUDIT}export.csv", query).status_code in (200, 302, 400)
+
+
+def test_the_entries_about_a_run_are_found_by_its_correlation_id(operator, clock):
+    define_workflow("order", step("pay"))
+    run = start_run("order", correlation_id="order 4711")
+    said(clock, object_id=run.pk, reason="this one")
+    said(clock, object_id="r-2", reason="another one")
+
+    shown = page_text(operator.get(AUDIT, {"q": "order 4711"}))
+
+    assert "this one" in shown and "another one" not in shown
 
 
 def test_the_list_takes_few_queries(operator, clock, django_assert_max_num_queries):

@@ -197,6 +197,7 @@ def test_a_test_of_the_connection_shows_what_answered(operator, saved, provider)
     assert provider.asked[0]["headers"]["Authorization"] == f"Bearer {KEY}"
     assert "offers 1 model: gpt-4o" in page_text(works) and 'class="notice succeeded"' in html(works)
     assert "401" in page_text(fails) and KEY not in html(fails)
+    assert "last test failed" in page_text(fails) and "last test failed" not in page_text(works)
 
 
 def test_a_test_of_a_disabled_integration_calls_nothing(operator, saved, provider):

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from threading import Event
 
 import pytest
@@ -82,6 +83,14 @@ def test_a_target_of_each_kind_is_created_with_a_form_of_its_own_fields(operator
     assert "Ops" in page_text(operator.get(ALERTS))
     entry = AuditEntry.objects.get(object_type="alert target")
     assert entry.action == "create" and "p4ssw0rd" not in str(entry.facts)
+
+
+def test_the_address_of_a_webhook_is_readable_while_it_is_typed_and_not_shown_again(operator):
+    empty = html(operator.get(f"{TARGETS}new/webhook/"))
+    refused = html(operator.post(f"{TARGETS}new/webhook/", {"name": "", "url": "https://example.org/p4ssw0rd"}))
+
+    assert re.search(r'<input type="url" name="url"', empty)
+    assert re.search(r'<input type="password" name="signing_key"', empty) and "p4ssw0rd" not in refused
 
 
 @pytest.mark.parametrize("kind", sorted(set(FORMS) - {"email"}))

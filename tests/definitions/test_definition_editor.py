@@ -161,6 +161,19 @@ def test_a_change_is_reviewed_in_sentences_and_lines_before_saving(operator, ord
     assert WorkflowDefinition.objects.count() == 1
 
 
+def test_a_text_without_a_change_becomes_no_draft_and_is_not_saved(operator, order):
+    page, saved = f"{WORKFLOWS}{order.pk}/edit/", {"document": order_text(order)}
+    operator.post(f"{WORKFLOWS}draft/?name=order", {"document": "mine"})
+
+    review = page_text(operator.post(page, {**saved, "step": "review"}))
+    tested = operator.post(page, {**saved, "step": "test"})
+
+    assert "Nothing has changed" in review and "New version 2" not in review
+    assert "draft" not in tested.url and not DefinitionDraft.objects.exists()
+    operator.post(page, {"document": text(description="new"), "step": "test"})
+    assert DefinitionDraft.objects.exists()
+
+
 def test_validation_errors_are_displayed_before_saving(operator, order):
     page = page_text(operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": text(tasks=[]), "step": "review"}))
 

@@ -8,7 +8,9 @@ from conductor_app.failures import commands as failure_groups
 from conductor_app.monitoring.pages import overview
 from conductor_app.monitoring.pages import overview as overview_tiles
 from conductor_app.web.charts import TrendChart
+from tests.builders import definition, step_without_policy, sub_workflow
 from tests.page_text import html, page_text
+from tests.scenario import Scenario
 from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
 
 PULSE = "/admin/overview-activity/live/"
@@ -57,7 +59,7 @@ def test_an_overview_with_everything_that_needs_attention_takes_few_queries(
     viewer.get("/admin/")  # The first request after a minute stores the use of the session.
 
     for path in ("/admin/", "/admin/overview-attention/", PULSE):
-        with django_assert_max_num_queries(16):
+        with django_assert_max_num_queries(17):
             page = page_text(viewer.get(path))
         if path != PULSE:
             assert "1 human task is open" in page and "1 run blocked" in page and "no funds" in page
@@ -171,6 +173,16 @@ def test_failures_are_ranked_by_lost_runs_and_recovered_ones_are_folded(viewer, 
     assert "3 runs failed 3 affected · 60 % of the runs" in page
     assert "1 run failed 1 affected · 20 % of the runs" in page
     assert "gateway is down" in page.split("no run failed")[1] and "New" in page
+
+
+def test_runs_that_failed_because_of_a_sub_workflow_are_counted_beside_the_groups(operator, clock):
+    scenario = Scenario(clock, sub_workflow("s"), others=[definition(step_without_policy("charge"), name="child")])
+    scenario.worker("charge").fail_terminally("card refused")
+    failure_groups.group_failures(100)
+
+    page = page_text(operator.get("/admin/"))
+
+    assert "1 run failed because a sub-workflow failed. It is in no group." in page and "card refused" in page
 
 
 def test_a_queue_without_workers_has_the_number_of_blocked_runs(operator, clock):

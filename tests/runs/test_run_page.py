@@ -634,3 +634,12 @@ def test_the_diagram_displays_types_durations_and_attempts_and_links_to_iteratio
     assert "4.0 s · 2 attempts" in first and "1 / 2" in first
     assert 'href="?tab=diagram&amp;task=scan__1&amp;iteration=pages%3A1"' in first
     assert 'href="?tab=diagram&amp;task=-"' in first
+
+
+@pytest.mark.parametrize("name", ["", "clean_up"])
+def test_the_failure_workflow_is_offered_only_if_the_definition_names_one(operator, clock, name):
+    define_workflow("order", step("pay"), **({"failureWorkflow": name} if name else {}))
+
+    page = html(operator.get(run_url(start_run("order"))))
+
+    assert ("Start the failure workflow" in page) == bool(name)

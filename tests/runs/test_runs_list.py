@@ -171,12 +171,12 @@ def test_a_failure_of_the_last_day_stays_listed_after_its_run_was_reopened(opera
     run = start_run("order", correlation_id="order-4711")
     clock.advance(seconds=2 * 86_400)
     claim_and_report("charge", "FAILED")
-    assert "Failed in 24 h 1" in page_text(operator.get(f"{LIST}views/"))
+    assert "Failed in 24 h 1 My starts" in page_text(operator.get(f"{LIST}views/"))
 
     reopen(run.pk, "ann")
     claim_and_report("charge")
 
-    assert "Failed in 24 h 1" in page_text(operator.get(f"{LIST}views/"))
+    assert "Failed in 24 h 1, 0 still failed" in page_text(operator.get(f"{LIST}views/"))
     assert "Completed retried" in page_text(operator.get(LIST, {"failed": "24h"}))
     clock.advance(seconds=86_500)
     assert "order-4711" not in page_text(operator.get(LIST, {"failed": "24h"}))

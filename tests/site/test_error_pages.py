@@ -10,6 +10,8 @@ from django.test import Client
 from conductor_app.settings.logs import logging_config
 from conductor_app.site.error_pages import server_error
 from conductor_app.telemetry import log_context
+from tests.access.two_teams import ALPHA, create_teams
+from tests.access.users import logged_in_client
 
 SIDEBAR = 'id="nav-sidebar"'
 NOWHERE = "/admin/conductor/run/no-such-run/change/"
@@ -86,6 +88,16 @@ def test_a_forbidden_page_names_the_permission_and_offers_navigation(client, dja
 
     assert SIDEBAR in shown
     assert "<code>conductor.view_attempt</code>" in shown
+
+
+@pytest.mark.django_db
+def test_a_page_about_everything_says_that_a_permission_on_some_objects_is_not_enough():
+    viewer = create_teams()[ALPHA].viewer
+
+    shown = page(logged_in_client(viewer).get("/admin/alerts/"), 403)
+
+    assert "You have the permission" in shown and "This requires it on all of them." in shown
+    assert "Required permission" not in shown
 
 
 @pytest.mark.parametrize("headers", [{}, {"X-Requested-With": "fetch"}], ids=["outside the pages", "a part of a page"])

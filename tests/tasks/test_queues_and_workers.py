@@ -251,6 +251,19 @@ def test_the_list_displays_the_incoming_rate_and_limit_usage(operator, limited, 
     assert "Incoming" in page and "1 / 1" in page and "Throttled" in page
 
 
+def test_both_rates_of_a_queue_cover_the_same_minutes(operator, clock):
+    scenario = Scenario(clock, step("pay"))
+    clock.advance(seconds=6)
+    scenario.worker("pay").completes()
+    clock.advance(seconds=6)
+
+    page = operator.get(QUEUES)
+    [row] = [row for row in page.context["queues"] if row["queue"].name == "pay"]
+
+    assert row["in"] == row["rate"] != "–"
+    assert "Incoming 5 min Dispatched 5 min" in page_text(page)
+
+
 @pytest.mark.parametrize(("off", "said"), [(60, "ahead by 1 min"), (-90, "behind by 1 min 30 s"), (4, ""), (-4, "")])
 def test_a_worker_with_clock_skew_is_marked(operator, limited, clock, off, said):
     held = Attempt.objects.get(status="LEASED")

@@ -19,6 +19,7 @@ from ...bulk.queries import visible_operations
 from ...bulk.selections import FAILURE_GROUP, MAX_ID_DIGITS, failure_group_titles
 from ...db.fields import dumps
 from ...events.models import Webhook
+from ...runs.models import Run
 from ...runs.queries.recent import run_keys
 from ...settings import conf
 from ...utils import clock
@@ -76,6 +77,8 @@ EXPORT_FIELDS = ("at", "actor", "action", "object_type", "object_id", "reason", 
 BATCH, MAX_VALUE_LENGTH = 2_000, 120
 MAX_EXAMINED = 2_000
 """The newest entries whose persons and actions the filters offer."""
+MAX_RUNS = 100
+"""Runs with one correlation id whose entries a search finds."""
 NAME_FIELDS = ("name", "view", "workflow")
 """The facts of an entry that name its object."""
 
@@ -262,7 +265,9 @@ class AuditAdmin(GrantedRowsAdmin):
     list_filter = (SinceFilter, ActorFilter, ActionFilter, ObjectFilter)
     ordering = ("-at", "-id")
     search_fields = ("=object_id", "=actor", "=request_id")
-    search_help_text = gettext_lazy("Exact run id, name:version of a definition, name, actor or request id")
+    search_help_text = gettext_lazy(
+        "Exact run id, correlation id, name:version of a definition, name, actor or request id"
+    )
     fields = ("when", "actor_text", "action_text", "object_text", "reason", "changes", "details", "request_link")
     change_list_template = "admin/conductor/auditentry/change_list.html"
 
@@ -276,6 +281,16 @@ class AuditAdmin(GrantedRowsAdmin):
     def get_urls(self) -> list[URLPattern]:
         export = path("export.<str:format>", self.admin_site.admin_view(self.export), name="audit_export")
         return [export, *super().get_urls()]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str
+    ) -> tuple[QuerySet[AuditEntry], bool]:
+        """Return the entries that match, and those about the runs with this correlation id."""
+        found, may_repeat = super().get_search_results(request, queryset, search_term)
+        text = search_term.strip()
+        runs = visible(Run.objects.filter(correlation_id=text)).order_by() if text else Run.objects.none()
+        ids = list(runs.values_list("pk", flat=True)[:MAX_RUNS])
+        return (found | queryset.filter(object_type="run", object_id__in=ids) if ids else found), may_repeat
 
     def export(self, request: HttpRequest, format: str) -> HttpResponseBase:
         """Download all entries that match the filter, newest first.

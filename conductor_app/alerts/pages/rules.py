@@ -35,6 +35,7 @@ from ..queries import (
     subject_of,
     visible_views,
 )
+from ..rules import MAX_NAMED
 from .saved_views import list_address
 from .targets import CHANGE_PERMISSION, KIND_TEXTS, VIEW_PERMISSION, delivery_pill, settings_text
 
@@ -110,8 +111,8 @@ class AlertsPage(Page):
                 address = reverse("admin:alerts", query={"try": _save_alert(request).pk}, fragment="tested")
                 messages.success(request, _("Alert created. The back-test of the last seven days is below."))
             else:
-                commands.turn_on_rule(act, form_data.get("workflow", ""), _chosen_targets(request), by)
-                messages.success(request, _("The rule is on. It fires for what begins from now on."))
+                rule = commands.turn_on_rule(act, form_data.get("workflow", ""), _chosen_targets(request), by)
+                messages.success(request, _rule_message(rule))
         except RequestRefused as refused:
             show_refusal(request, refused)
         return HttpResponseRedirect(address)
@@ -171,6 +172,15 @@ def _save_alert(request: HttpRequest) -> Alert:
         budget = subject.find(parse_number(text, subject.noun, digits=18)) if text else None
     by, targets = request.user.get_username(), _chosen_targets(request)
     return commands.save_alert(view, kind, threshold, window, repeat, by, targets=targets, budget=budget)
+
+
+def _rule_message(rule: Alert) -> str:
+    """Return the message about a rule that has been turned on. It names the queues that it does not fire for."""
+    text, names = _("The rule is on. It fires for what begins from now on."), (rule.seen or {}).get("found", [])
+    if rule.kind != UNPOLLED_QUEUE or not names:
+        return text
+    shown = ", ".join(names[:MAX_NAMED]) + (" …" if len(names) > MAX_NAMED else "")
+    return f"{text} {_('It does not fire for the queues without workers now: %(names)s.') % {'names': shown}}"
 
 
 def _chosen_targets(request: HttpRequest) -> list[int]:

@@ -155,7 +155,9 @@ def _form_field(kind: str, field: TargetField, is_stored: bool) -> forms.Field:
     is_kept = field.is_secret and is_stored
     widget: forms.Widget = forms.TextInput()
     if field.is_secret:
-        widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
+        # An address is readable while it is typed; like a key, it is not shown again.
+        shown = {"type": "url", "autocomplete": "off"} if field.is_url else {"autocomplete": "new-password"}
+        widget = forms.PasswordInput(attrs=shown)
         if is_kept:
             text = _("Stored encrypted. Leave empty to keep it.")
     return forms.CharField(

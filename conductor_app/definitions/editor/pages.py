@@ -25,7 +25,7 @@ from ...utils.differences import diff_hunks
 from ...utils.formatting import LazyText
 from ...web.badges import exact_time, relative_time
 from ...web.documents import json_file_response, render_tree
-from ...web.forms import JsonDocumentField, format_json
+from ...web.forms import JsonDocumentField, format_json, parse_json_value
 from ...web.pages import GrantedRowsAdmin, require_permission, require_permission_on_any
 from .. import commands
 from ..models import DefinitionDraft
@@ -303,8 +303,7 @@ class DefinitionAdmin(GrantedRowsAdmin):
             self._keep_draft(request, row)
             return self._render_editor(request, form, row, editing_start)
         if request.POST.get("step") == "test":
-            self._keep_draft(request, row)
-            return self.redirect_to_test(row)
+            return self.redirect_to_test(row, has_draft=self._keep_draft(request, row))
         if row is not None and form.cleaned_data["base"] not in ("", self.base_revision(row)):
             return self._render_conflict(request, form, row)
         if request.POST.get("step") == "try":
@@ -359,11 +358,15 @@ class DefinitionAdmin(GrantedRowsAdmin):
             return None
         return DefinitionDraft.objects.filter(kind=self.kind, name=name, author=author).first()
 
-    def _keep_draft(self, request: HttpRequest, row: Any) -> None:
-        """Save the submitted text as a draft, whether it is valid JSON or not."""
+    def _keep_draft(self, request: HttpRequest, row: Any) -> bool:
+        """Save the submitted text as a draft, whether it is valid JSON or not. Return False if it changes nothing."""
         text, by = request.POST.get("document", ""), request.user.get_username()
+        if row is not None and _is_document(text, row.document):
+            commands.delete_draft(self.kind, row.name, by)
+            return False
         if text and len(text) <= commands.MAX_DRAFT_LENGTH:
             commands.save_draft(self.kind, row.name if row else "", text, request.POST.get("base", ""), by)
+        return True
 
     def try_to_save(self, request: HttpRequest, form: DefinitionForm, row: Model | None) -> bool:
         """Save the document. Return False if the engine rejected it; the form then has the errors."""
@@ -436,8 +439,8 @@ class DefinitionAdmin(GrantedRowsAdmin):
         """
         return {}
 
-    def redirect_to_test(self, row: Any) -> HttpResponse:
-        """Redirect to the test of the draft.
+    def redirect_to_test(self, row: Any, *, has_draft: bool = True) -> HttpResponse:
+        """Redirect to the test of the draft, or of the saved definition if there is none.
 
         Raises:
             Http404: when definitions of this kind cannot be tested.
@@ -467,6 +470,14 @@ class DefinitionAdmin(GrantedRowsAdmin):
     def get_impact(self, row: Any, document: dict[str, Any]) -> dict[str, Any]:
         """Return the effects of saving that the diff does not show."""
         return {"overwrites": OVERWRITE}
+
+
+def _is_document(text: str, document: dict[str, Any]) -> bool:
+    """Return True if a text is this document in JSON."""
+    try:
+        return bool(parse_json_value(text) == document)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _is_local_path(address: str) -> bool:

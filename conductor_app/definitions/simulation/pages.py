@@ -125,10 +125,11 @@ class SimulatorPages(DefinitionAdmin):
             path("test/", view(self.simulate_new), name="simulator_new"),
         ]
 
-    def redirect_to_test(self, row: WorkflowDefinition | None) -> HttpResponse:
-        return HttpResponseRedirect(
-            reverse("admin:simulator", args=[row.pk], query={"draft": ""}) if row else reverse("admin:simulator_new")
-        )
+    def redirect_to_test(self, row: WorkflowDefinition | None, *, has_draft: bool = True) -> HttpResponse:
+        if row is None:
+            return HttpResponseRedirect(reverse("admin:simulator_new"))
+        query = {"draft": ""} if has_draft else None
+        return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk], query=query))
 
     def simulate_new(self, request: HttpRequest) -> HttpResponse:
         """Show the form and the result for the user's draft of a new definition. Test cases need a saved one."""

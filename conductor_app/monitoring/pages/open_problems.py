@@ -43,7 +43,7 @@ class OpenProblems:
         queues = ngettext("%(count)s queue without workers", "%(count)s queues without workers", self.queues)
         runs = reverse("admin:conductor_run_changelist", query={"status": FAILED_STATUSES, "started": "24h"})
         attention = f"{reverse('admin:index')}#attention"
-        found = [(_("%(count)s failed") % {"count": failed}, runs)] if self.failed else []
+        found = [(_("%(count)s failed now") % {"count": failed}, runs)] if self.failed else []
         return [*found, (queues % {"count": self.queues}, attention)] if self.queues else found
 
 

@@ -28,7 +28,12 @@ from ...definitions.models import WorkflowDefinition
 from ...explanations.cause import failure_reasons
 from ...explanations.debugger import stopped_runs
 from ...failures.pages.groups import render_failure_message
-from ...failures.queries import ListedFailureGroup, most_harmful_groups, runs_by_definition
+from ...failures.queries import (
+    ListedFailureGroup,
+    count_failed_with_child,
+    most_harmful_groups,
+    runs_by_definition,
+)
 from ...human_tasks.waiting_queries import count_overdue
 from ...runs.models import Run
 from ...runs.pages.view_model import results_chart
@@ -464,6 +469,7 @@ def _failure_section(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
         "groups": group_rows,
         "recovered": recovered,
         "recovered_runs": sum(row["affected"] for row in recovered),
+        "with_child": count_failed_with_child(now) if group_rows else 0,
         "runs": [] if listed or is_none else _failed_run_rows(now),
     }
 

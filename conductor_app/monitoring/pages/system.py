@@ -39,13 +39,14 @@ class SystemPage(Page):
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
         statuses, database = sweep_statuses(now), database_status()
-        advice = list(operator_advice(statuses, database, now))
+        advice, settings = list(operator_advice(statuses, database, now)), configuration()
         return {
             "loops": [(loop.sweep, render_pill(loop.tone, str(LOOP_LABELS[loop.word]))) for loop in statuses],
             "database": database,
             "clocks": server_clocks(),
             "advice": [(each.tone, mark_names(each.sentence)) for each in advice],
-            "settings": sorted(configuration(), key=lambda setting: not setting.risk),
+            "settings": sorted(settings, key=lambda setting: not setting.risk),
+            "risk_count": sum(bool(setting.risk) for setting in settings),
             "checks": [
                 str(each.msg) for each in checks.run_checks(include_deployment_checks=False) if not each.is_silenced()
             ],

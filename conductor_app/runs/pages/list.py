@@ -58,6 +58,7 @@ from .filters import (
 
 MAX_SAVED = 6
 """Saved views that are tabs. The page of the views has all."""
+FAILED_RECENTLY = {"failed": "24h"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def is_unsaved(request: HttpRequest, tabs: list[ViewTab]) -> bool:
 def _tab_queries(request: HttpRequest) -> Iterator[tuple[str, dict[str, str]]]:
     yield _("All"), {}
     yield _("Running"), {"status": "RUNNING"}
-    yield _("Failed in 24 h"), {"failed": "24h"}
+    yield _("Failed in 24 h"), FAILED_RECENTLY
     yield _("My starts"), {"started_by": request.user.get_username()}
     for view in visible_views(request)[:MAX_SAVED]:
         yield view.name, selection_query(view.selection)
@@ -120,12 +121,20 @@ def _to_parameters(query: dict[str, str]) -> QueryDict:
 
 
 def _count_text(tab: ViewTab) -> str:
-    """Return the number of runs. A view with an invalid selection has none and does not affect the others."""
+    """Return the number of runs. A view with an invalid selection has none and does not affect the others.
+
+    The tab of recent failures states how many of its runs are still failed.
+    """
     try:
-        selection = parse_selection(_to_parameters(tab.query))
-        return format_lower_bound(*keyset_pages.count_rows(selections.selected_runs(selection)))
+        found = selections.selected_runs(parse_selection(_to_parameters(tab.query)))
     except Invalid:
         return ""
+    count, is_more = keyset_pages.count_rows(found)
+    text = format_lower_bound(count, is_more)
+    if tab.query != FAILED_RECENTLY or not count or is_more:
+        return text
+    failed, _is_more = keyset_pages.count_rows(found.filter(status__in=selections.UNSUCCESSFUL_STATUSES))
+    return text if failed == count else _("%(count)s, %(failed)s still failed") % {"count": text, "failed": failed}
 
 
 SORT_COLUMNS = {

@@ -242,7 +242,9 @@ def _page_context(run: Run, request: HttpRequest) -> dict[str, Any]:
     has_panel = tabs["tab"] not in TABS_WITHOUT_PANEL and (tabs["tab"] != "debugger" or bool(view_model.query["task"]))
     panel = opened_panel(view_model) if has_panel else None
     acts = task_actions(panel.attempt if panel else None, view_model.now, may_do)
+    definition = parsed_definition(run.resolved_definition_id)
     return {
+        "has_failure_workflow": definition is not None and bool(definition.document.get("failureWorkflow")),
         **actions,
         **head_context(view_model),
         **tabs,
