@@ -170,14 +170,16 @@ def build_of(worker: str) -> str:
 def split_variable_parts(message: str) -> list[tuple[str, bool]]:
     """Split the informative line of a message into parts, each with True if it varies between failures of one group.
 
-    Status codes and arguments of exceptions do not count as variable, because they distinguish failures.
+    Status codes, arguments of exceptions and the digits of a word such as `S3` do not count as variable, because they
+    distinguish failures.
     """
     text = informative_line(message)
     rest, marks = text, [False] * len(text)
     for pattern, _name in _REPLACED:
         for found in pattern.finditer(rest):
             begin, end = (found.end(1), found.end()) if found.groups() else found.span()
-            if not (_STATUS_CODE.match(text[begin:end]) or _ARGUMENT.search(text[:begin])):
+            is_in_word = text[begin : begin + 1].isdigit() and text[:begin][-1:].isalpha()
+            if not (is_in_word or _STATUS_CODE.match(text[begin:end]) or _ARGUMENT.search(text[:begin])):
                 marks[begin:end] = [True] * (end - begin)
             rest = rest[:begin] + _HIDDEN * (end - begin) + rest[end:]
     return [("".join(part), varies) for varies, part in _group_by_mark(text, marks)]

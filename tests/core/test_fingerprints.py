@@ -89,6 +89,7 @@ def test_the_build_is_read_from_the_id_of_a_worker(worker, build):
         ("Account 88231 is closed", ["88231"]),
         ("carrier answers 503 Service Unavailable after 30000 ms", ["30000"]),
         ("KeyError: 'zip' in line 118", ["118"]),
+        ("S3 PutObject of arn:aws:s3:::box by v2 failed after 7 tries of item-12", ["7", "-12"]),
         ("no user 'bob' at https://example.com/a?b=1", ["'bob'", "?b=1"]),
         ("", []),
     ],

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy
 from ...access.models import AuditEntry
 from ...access.visibility import may, visible
 from ...core.errors import Invalid, NotFound, RequestRefused
+from ...core.failure_grouping import stable_title
 from ...core.states import BULK, PAUSED, RUNNING
 from ...failures.models import FailureGroup
 from ...runs.commands.repair import upgrade_obstacles
@@ -265,7 +266,7 @@ class BulkOperationPage(ObjectPage):
         items = _load_items(row, outcome, int(after) if after.isdecimal() and len(after) < 10 else 0)
         results, result = run_results(items[:PAGE_SIZE]), outcome_of(row)
         item_rows = [_item_row(row, item, results) for item in items[:PAGE_SIZE]]
-        is_open = row.state in BULK.open
+        is_open, cause = row.state in BULK.open, _failure_group_of(row)
         return {
             "title": operation_title(row),
             "operation": row,
@@ -273,7 +274,8 @@ class BulkOperationPage(ObjectPage):
             "result": result,
             "action": ACTION_LABELS[row.action],
             "words": _selection_text(row),
-            "cause": _failure_group_of(row),
+            "cause": cause,
+            "cause_title": f"{cause.definition} · {stable_title(cause.sample or cause.message)}" if cause else "",
             "paused": _pause_entry(row),
             "is_open": is_open,
             "is_final": not is_open and not any(each.result and each.result.is_open for each in item_rows),
