@@ -66,7 +66,7 @@ def test_the_estimate_agrees_with_the_rate_limit(operator, clock):
     assert "The next start is possible in 75.2 s. Position 1 · 1.0/min · ETA ~1 min 15 s" in page_now
     queue = page_text(operator.get("/admin/queue/?name=ship"))
     assert "Dispatches 1.0/min and is empty in about 1 min 15 s." in queue
-    assert "1.0/min 1 min" in page_text(operator.get("/admin/queues/"))
+    assert "21.8/h 1 min" in page_text(operator.get("/admin/queues/")), "the list has the rate of the last minutes"
 
 
 def test_no_estimate_is_made_while_no_worker_polls(operator, clock):
