@@ -10,6 +10,7 @@ from django.db import connection
 from conductor_app.core.decide import Report
 from conductor_app.core.errors import Conflict, InputInvalid, Invalid, NotFound
 from conductor_app.definitions.commands import delete_workflow
+from conductor_app.definitions.store import save_definition
 from conductor_app.runs.commands import change as change_module
 from conductor_app.runs.commands import group_commit
 from conductor_app.runs.commands.change import GROUPS, commit_group
@@ -195,6 +196,14 @@ def test_a_start_uses_the_definition_that_another_process_has_just_saved(order):
 
     assert RunView(run_id).statuses == {"b": "SCHEDULED"}
     assert Run.objects.count() == 1
+
+
+def test_a_start_with_a_definition_of_its_own_uses_no_other_of_the_same_name(order, clock):
+    given = save_definition(definition(step("b"), name="order"), clock.now())
+
+    run_id = start_run(StartRequest("order", definition=given), ACTOR)
+
+    assert RunView(run_id).statuses == {"b": "SCHEDULED"}
 
 
 def test_a_start_of_a_definition_that_another_process_has_just_deleted_is_refused(order):

@@ -126,7 +126,8 @@ def start_run(request: StartRequest, by: str, within_transaction: Callable[[str]
 def _find_known_definition(request: StartRequest) -> tuple[Definition, int] | None:
     """Return the definition of a start that needs no answer from the database before its transaction, or None."""
     has_key = request.idempotency_key or request.request_id
-    if request.document is not None or has_key or not may_share_transaction():
+    is_given = request.document is not None or request.definition is not None
+    if is_given or has_key or not may_share_transaction():
         return None
     return resolved_definitions.find_known(request.name, request.version)
 
