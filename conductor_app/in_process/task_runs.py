@@ -99,7 +99,7 @@ def definition_of(path: str, queue_name: str, options: TaskOptions) -> dict[str,
                 "inputParameters": {key: f"${{workflow.input.{key}}}" for key in INPUTS},
                 "taskDefinition": {
                     "name": name,
-                    # An attempt whose exception must not be repeated fails for good.
+                    # An attempt whose exception must not be repeated ends with a terminal error.
                     "retryCount": options.retries + options.restarts,
                     "retryLogic": "FIXED",
                     "retryDelaySeconds": options.retry_seconds,
@@ -261,7 +261,7 @@ class TaskCall:
 
     @contextmanager
     def _catching(self, context: TaskContext) -> Iterator[None]:
-        """Fail the attempt with the exception of the function, for good after the last retry."""
+        """Fail the attempt with the exception of the function, with a terminal error after the last retry."""
         try:
             yield
         except TaskPostponed:

@@ -377,7 +377,7 @@ def project_tasks(named: Collection[str] = ()) -> dict[str, WorkerTask]:
 
 
 def run_due_tasks() -> int:
-    """Execute the tasks that are due in this thread, and those that become due by it. Return their number."""
+    """Execute the tasks that are due, and those that become due meanwhile, in this thread. Return their number."""
     return WorkerProcess(project_tasks(), threads=0).run_until_idle()
 
 

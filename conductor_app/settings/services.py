@@ -175,7 +175,7 @@ BUCKETS = {
 }
 """By the scheme of an address."""
 MAX_IN_MEMORY = 8 * 1024 * 1024
-"""The maximum size of content that is kept in memory. Larger content is buffered in a file."""
+"""The maximum size of content in memory. Larger content is buffered in a file."""
 
 
 def payload_storage(name: str, place: str) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def test_a_narrow_header_shows_all_problems(page, orders):
 
 def test_the_newest_runs_are_visible_in_the_list_of_workflows(page, orders):
     page.set_viewport_size({"width": 1280, "height": 900})
-    names = {"description": "Restores the stock of a failed order", "ownerEmail": "warehouse@example.com"}
+    names = {"description": "Restores the stock of a failed order", "ownerEmail": "owner@example.com"}
     define_workflow("order_compensation_after", step("charge"), **names)
     start_run("order_compensation_after")
     page.goto("/admin/conductor/workflowdefinition/")

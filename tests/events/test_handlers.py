@@ -37,7 +37,7 @@ def saved(client: Client, document, address: str = f"{LIST}add/", **more: str):
     return client.post(address, {"document": json.dumps(document), "reason": "as agreed", **more})
 
 
-def told(id: str, **payload) -> None:
+def receive(id: str, **payload) -> None:
     with run_commit_hooks():
         event_intake.receive_event(PAID, id, payload, "api")
 
@@ -110,8 +110,8 @@ def test_an_invalid_python_condition_is_marked(operator):
 
 
 def test_a_python_condition_is_tested_on_past_events(operator, row):
-    told("small", total=20)
-    told("large", total=500)
+    receive("small", total=20)
+    receive("large", total=500)
     document = {**WRITTEN, "evaluatorType": "python", "condition": "return total > 100"}
 
     shown = page_text(saved(operator, document, f"{LIST}{row.pk}/edit/", step="try"))
@@ -120,8 +120,8 @@ def test_a_python_condition_is_tested_on_past_events(operator, row):
 
 
 def test_an_edited_handler_is_tested_on_past_events_without_effect(operator, row):
-    told("small", total=20, order=1)
-    told("large", total=500, order=2)
+    receive("small", total=20, order=1)
+    receive("large", total=500, order=2)
     before = (Run.objects.count(), EventAction.objects.count())
 
     shown = page_text(saved(operator, {**WRITTEN, "condition": "$.total > 10"}, f"{LIST}{row.pk}/edit/", step="try"))
@@ -135,7 +135,7 @@ def test_an_edited_handler_is_tested_on_past_events_without_effect(operator, row
 
 
 def test_a_test_reports_actions_that_would_fail(operator, row):
-    told("m1", total=500)
+    receive("m1", total=500)
     document = {**WRITTEN, "actions": [{"action": "start_workflow", "start_workflow": {"name": "${to}"}}]}
 
     shown = page_text(saved(operator, document, f"{LIST}{row.pk}/edit/", step="try"))
@@ -144,7 +144,7 @@ def test_a_test_reports_actions_that_would_fail(operator, row):
 
 
 def test_a_test_of_a_failing_condition_displays_its_error(operator, row):
-    told("m1", total=500)
+    receive("m1", total=500)
 
     shown = page_text(saved(operator, {**WRITTEN, "condition": "$.a.b.c"}, f"{LIST}{row.pk}/edit/", step="try"))
 
@@ -171,7 +171,7 @@ def test_a_handler_is_deactivated_activated_and_deleted(operator, viewer, row):
 
 
 def test_the_page_of_a_handler_displays_its_recent_events(viewer, row):
-    told("m1", total=5)
+    receive("m1", total=5)
 
     shown = viewer.get(f"{LIST}{row.pk}/change/")
 
@@ -180,7 +180,7 @@ def test_the_page_of_a_handler_displays_its_recent_events(viewer, row):
 
 
 def test_pages_of_handlers_take_few_queries(operator, row, django_assert_max_num_queries):
-    told("m1", total=500)
+    receive("m1", total=500)
     operator.get(LIST)
     for address in (LIST, f"{LIST}{row.pk}/change/", f"{LIST}{row.pk}/edit/"):
         with django_assert_max_num_queries(15):
@@ -191,6 +191,6 @@ def test_the_list_shows_the_error_of_the_last_action(operator, row):
     row.document["actions"][0]["start_workflow"]["name"] = "gone"
     event_handlers.update_handler(row.document, "ann")
 
-    told("m-1", total=500)
+    receive("m-1", total=500)
 
     assert "No such workflow" in page_text(operator.get(LIST))
