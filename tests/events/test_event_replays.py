@@ -12,7 +12,7 @@ from tests.builders import definition, step
 from tests.page_text import html, page_text
 from tests.scenario import register_definitions, run_commit_hooks
 
-from .test_handlers import PAID, WRITTEN, of, told
+from .test_handlers import PAID, WRITTEN, of, receive
 
 pytestmark = pytest.mark.django_db
 
@@ -33,7 +33,7 @@ def replayed(client, event: EventDelivery, **form):
 
 def test_an_event_that_came_before_its_handler_is_replayed(clock):
     operator = of("Operators")
-    told("m1", total=500, order=7)
+    receive("m1", total=500, order=7)
     event_handlers.create_handlers([WRITTEN], "ann")
     event = EventDelivery.objects.get()
 
@@ -57,7 +57,7 @@ def test_an_event_that_came_before_its_handler_is_replayed(clock):
 
 def test_only_the_selected_handlers_process_a_replay(operator):
     event_handlers.create_handlers([WRITTEN, {**WRITTEN, "name": "too"}], "ann")
-    told("m1", total=500)
+    receive("m1", total=500)
 
     replayed(operator, EventDelivery.objects.get(), handler="too")
 
@@ -67,7 +67,7 @@ def test_only_the_selected_handlers_process_a_replay(operator):
 
 def test_a_replay_requires_a_reason_an_active_handler_and_the_permission(operator, viewer):
     event_handlers.create_handlers([WRITTEN], "ann")
-    told("m1", total=500)
+    receive("m1", total=500)
     event = EventDelivery.objects.get()
 
     assert "Enter a reason." in page_text(replayed(operator, event, reason=" "))

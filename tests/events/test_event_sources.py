@@ -9,13 +9,13 @@ from conductor_app.events.queries import SETTINGS
 from conductor_app.events.sinks import PROVIDERS
 from tests.page_text import page_text
 
-from .test_handlers import WRITTEN, told
+from .test_handlers import WRITTEN, receive
 
 pytestmark = pytest.mark.django_db
 SOURCES = "/admin/event-sources/"
 
 
-def heard(name: str, event: str) -> None:
+def handle(name: str, event: str) -> None:
     event_handlers.create_handlers([{**WRITTEN, "name": name, "event": event}], "ann")
 
 
@@ -32,8 +32,8 @@ def test_an_empty_page_explains_event_sources(viewer):
 
 
 def test_internal_sources_need_no_subscriber(viewer, clock):
-    heard("start", WRITTEN["event"])
-    told("m1")
+    handle("start", WRITTEN["event"])
+    receive("m1")
 
     assert "conductor:orders:paid Direct (API) 0 s ago 1" in page_text(viewer.get(SOURCES))
 
@@ -41,8 +41,8 @@ def test_internal_sources_need_no_subscriber(viewer, clock):
 def test_connected_failing_and_missing_subscribers_are_displayed(viewer, clock, settings):
     settings.CONDUCTOR_EVENT_QUEUES_REDIS_URL = "redis://somewhere"
     for name in ("up", "down", "alone"):
-        heard(name, f"redis:{name}")
-    heard("else", "kafka:orders")
+        handle(name, f"redis:{name}")
+    handle("else", "kafka:orders")
     listening("redis:up", connected_at=clock.now(), last_message_at=clock.now())
     listening("redis:down", failed_at=clock.now(), error="redis cannot be reached: ConnectionError.")
 
@@ -56,7 +56,7 @@ def test_connected_failing_and_missing_subscribers_are_displayed(viewer, clock, 
 
 def test_a_listener_that_has_fallen_silent_is_not_there(viewer, clock, settings):
     settings.CONDUCTOR_EVENT_QUEUES_REDIS_URL = "redis://somewhere"
-    heard("up", "redis:up")
+    handle("up", "redis:up")
     listening("redis:up", connected_at=clock.now())
 
     clock.advance(seconds=61)
@@ -78,7 +78,7 @@ def test_a_subscriber_reports_its_state_and_unregisters(clock):
 
 
 def test_the_page_updates_its_content(viewer, clock):
-    heard("start", WRITTEN["event"])
+    handle("start", WRITTEN["event"])
     revision = viewer.get(SOURCES).context["live_revision"]
 
     assert viewer.get(f"{SOURCES}live/?rev={revision}").status_code == 204
