@@ -1,13 +1,13 @@
-"""Secrets: read through a cache, substituted for the worker that claims a task, and redacted in what it reports.
+"""Secrets and environment variables of the server, read through a cache; and the redaction of secrets in texts.
 
-`${workflow.secrets.NAME}` is stored as written, and resolved when a worker claims the task.
+Both come from the environment of the process or from a table. `tasks/secrets.py` gives them to workers, and says which are redacted in what a worker sends.
 """
 
 import json
 import logging
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -15,15 +15,15 @@ from urllib.parse import quote, quote_plus
 from ..core.expressions.json_text import replace_texts
 from ..core.masking import REDACTED
 from ..core.primitives import JsonValue
-from ..core.secret_places import Place, resolve_places
+from ..db.statements import fetch
 from ..utils import clock, process_state
 from .encryption import DecryptionFailed, decrypt
-from .models import Secret
+from .models import Secret, Variable
 
 log = logging.getLogger(__name__)
 SECRET_PREFIX = "CONDUCTOR_SECRET_"
 MAX_AGE_MS = 2_000
-"""The lifetime of a cached secret, in milliseconds. Every process sees a change within this time."""
+"""The lifetime of cached secrets and variables, in milliseconds. Every process sees a change within this time."""
 MAX_CACHED = 1_000
 MIN_VERBATIM_LENGTH = 8
 """The minimum length of a secret that is redacted in reports of workers. Shorter texts may occur by coincidence."""
@@ -97,15 +97,6 @@ def load_secrets(names: Collection[str]) -> dict[str, str]:
     from_environment = {name: os.environ[SECRET_PREFIX + name] for name in names if is_environment_secret(name)}
     remaining = set(names) - from_environment.keys()
     return from_environment | (cached_secrets(remaining) if remaining else {})
-
-
-def substitute_secrets(value: JsonValue, places: Sequence[Place], secret_names: Collection[str]) -> Any:
-    """Return an input with its secrets resolved, for the worker that claims the task. The result is never stored.
-
-    `places`: where the author of the step wrote secrets. `secret_names`: those that the author may use. Expressions
-    elsewhere are data. Otherwise a user who can start a run, or report for a worker, could read any secret.
-    """
-    return resolve_places(value, places, load_secrets(secret_names).get) if places else value
 
 
 def redact_verbatim(value: JsonValue, secret_values: Iterable[str]) -> Any:
@@ -184,3 +175,58 @@ def _json_parts(stored: str) -> Iterator[str]:
             pending += part.values() if isinstance(part, dict) else part
         elif isinstance(part, str | int | float):
             yield str(part)
+
+
+VARIABLE_PREFIX = "CONDUCTOR_ENV_"
+UNPREFIXED_NAMES = ("NETFLIX_ENV", "NETFLIX_STACK")
+"""Names that expressions may use without the prefix (execution §9.2). Other variables of the process are hidden
+(§11 row 29)."""
+
+
+def all_variables() -> dict[str, str]:
+    """Return all variables by name. The process environment takes precedence over the table."""
+    return _variable_cache.value.current() | process_variables()
+
+
+def process_variables() -> dict[str, str]:
+    """Return the variables of the process environment, without the prefix in their names."""
+    prefixed = {
+        name.removeprefix(VARIABLE_PREFIX): value
+        for name, value in os.environ.items()
+        if name.startswith(VARIABLE_PREFIX)
+    }
+    return prefixed | {name: os.environ[name] for name in UNPREFIXED_NAMES if name in os.environ}
+
+
+class VariableCache:
+    """Cache of the variables in the table."""
+
+    def __init__(self) -> None:
+        self.loaded_at = -MAX_AGE_MS
+        self.values: dict[str, str] = {}
+
+    def current(self) -> dict[str, str]:
+        now = clock.now()
+        if not 0 <= now - self.loaded_at < MAX_AGE_MS:
+            self.values = dict(fetch("SELECT name, value FROM conductor_variable"))
+            self.loaded_at = now
+        return self.values
+
+
+_variable_cache = process_state.slot(VariableCache)
+
+
+def clear_variable_cache() -> None:
+    """Discard the cache."""
+    _variable_cache.reset()
+
+
+def load_variables(names: Collection[str]) -> dict[str, str]:
+    """Return the existing variables with these names, read without a cache."""
+    from_environment = {
+        name: os.environ[VARIABLE_PREFIX + name] for name in names if VARIABLE_PREFIX + name in os.environ
+    }
+    remaining = set(names) - from_environment.keys()
+    return from_environment | (
+        dict(Variable.objects.filter(name__in=remaining).values_list("name", "value")) if remaining else {}
+    )

@@ -24,7 +24,6 @@ from django.db import DEFAULT_DB_ALIAS, connections, reset_queries, transaction
 from django.utils.module_loading import autodiscover_modules
 
 from .. import notifications
-from ..access.secrets import redact
 from ..core.decide import EVENTS_OF_OUTCOMES, Report
 from ..core.effects import CreateTask, Effect
 from ..core.errors import Invalid, RequestRefused
@@ -34,10 +33,11 @@ from ..notifications import LOCAL_CALLER, Waiter
 from ..runs.models import Attempt
 from ..system_tasks.cancellation import CANCELLATIONS, Cancellation
 from ..tasks import store
-from ..tasks.commands.claims import claim_now, resolve_input, secret_places_of
+from ..tasks.commands.claims import claim_now
 from ..tasks.commands.next_claim import NextClaim
 from ..tasks.commands.pollers import record_poll
 from ..tasks.commands.reports import ReportOptions, release_claimed, renew_lease, report_task
+from ..tasks.secrets import redact_work, secrets_for_worker
 from ..tasks.store import ClaimedAttempt
 from ..telemetry.log_context import log_context
 from ..utils import clock, fault_points
@@ -275,7 +275,7 @@ class WorkerProcess:
         self, task: WorkerTask, attempt: ClaimedAttempt, cancellation: Cancellation, claim: NextClaim | None
     ) -> Result | None:
         """Call the function. Returns what to report, or None if its report is stored, or must not be."""
-        inputs = resolve_input(attempt, secret_places_of(attempt))
+        inputs = secrets_for_worker(attempt).input or attempt.input
         context = TaskContext(
             run_id=attempt.run_id,
             workflow=attempt.run.name,
@@ -354,8 +354,7 @@ class WorkerProcess:
         report = replace(result.report, worker=self.name, lease=attempt.scheduled_at)
         if report.outcome != "COMPLETED":
             # Values of masked fields have no names in a message.
-            secrets = attempt.task.step_state.get("secrets", ())
-            report = replace(report, reason=redact(report.reason, secrets, tuple(attempt.masked)))
+            report = replace(report, reason=redact_work(attempt, report.reason))
         options = ReportOptions(logs=result.logs, final_query=claim.final_query if claim else None)
         store_report = partial(report_task, attempt.run_id, attempt.id, report, self.name, options)
         return store_report() if claim is None else claim.report(store_report)

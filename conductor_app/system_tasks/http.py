@@ -29,7 +29,7 @@ from ..core.step_types.worker_tasks import HttpPollStep, HttpStep
 from ..db.transient_errors import exception_chain, own_error_of_exchange
 from ..scripts.pool import ScriptsUnavailable, evaluate
 from ..settings import conf
-from ..tasks.commands.claims import confidential_paths
+from ..tasks.secrets import confidential_paths
 from ..tasks.store import ClaimedAttempt
 from .guarded_requests import GuardedSession, require_effective_guard
 from .network_guard import AddressRefused, Deadline, Guard, GuardIneffective

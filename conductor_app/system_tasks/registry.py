@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from ..core.trace_context import HEADER
-from ..tasks.commands.claims import resolve_input, secret_places_of
+from ..tasks.secrets import secrets_for_worker
 from ..tasks.store import ClaimedAttempt
 from ..utils import process_state
 from ..utils.process_state import Wiring
@@ -53,7 +53,7 @@ class BuiltInWorker:
 
     def inputs_of(self, attempt: ClaimedAttempt) -> dict[str, Any]:
         """Return the input of an attempt, with the secrets resolved where the author of the step wrote them."""
-        return resolve_input(attempt, secret_places_of(attempt))
+        return secrets_for_worker(attempt).input or attempt.input
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Execute the work and return its result. An invalid input is a failed result, not an exception."""

@@ -5,6 +5,7 @@ Each queue of an isolation group has its own threads, which tasks of other queue
 
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from socket import gethostname
 from threading import Event, Lock, Thread
 from time import sleep
@@ -13,7 +14,6 @@ from typing import NamedTuple
 from django.db import connections
 
 from .. import notifications
-from ..access.secrets import redact
 from ..core.decide import Report
 from ..core.definition import types_where
 from ..core.step_types.base import type_of_queue
@@ -24,6 +24,7 @@ from ..settings import conf
 from ..tasks.commands.claims import claim_tasks
 from ..tasks.commands.pollers import release_connection
 from ..tasks.commands.reports import release_claimed, report_task
+from ..tasks.secrets import redact_work
 from ..tasks.store import ClaimedAttempt
 from ..telemetry.log_context import log_context
 from ..utils import clock, fault_points, process_state
@@ -165,13 +166,12 @@ def _report(attempt: ClaimedAttempt, outcome: WorkResult, tries: int = 0) -> boo
 
 
 def _store_result(attempt: ClaimedAttempt, outcome: WorkResult) -> bool:
-    secret_names = attempt.task.step_state.get("secrets", ())
     # Outputs are masked by name. Error messages have no names, so masked values are redacted in them.
-    masked = getattr(attempt, "masked", ()) if outcome.status.startswith("FAILED") else ()
+    redacted = partial(redact_work, attempt, with_masked=outcome.status.startswith("FAILED"))
     report = Report(
         REPORT_STATUSES.get(outcome.status, outcome.status),
-        redact(outcome.output, secret_names, masked),
-        redact(outcome.reason, secret_names, masked),
+        redacted(outcome.output),
+        redacted(outcome.reason),
         outcome.callback_seconds,
         WORKER_ID,
         merges=outcome.is_interrupted,

@@ -1,6 +1,6 @@
 """Access of definitions to environment variables of the server."""
 
-from conductor_app.access.variables import process_variables
+from conductor_app.access.secrets import process_variables
 
 
 def test_expressions_read_only_declared_environment_variables(monkeypatch):

@@ -1,5 +1,7 @@
 """Stored secrets: read on use, refreshed within seconds, free of cost for definitions without secrets."""
 
+from types import SimpleNamespace
+
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -8,9 +10,9 @@ from conductor_app.access import secrets as secret_cache
 from conductor_app.access.commands import secrets as secrets_and_variables
 from conductor_app.access.models import AuditEntry, Secret
 from conductor_app.access.secrets import redact
-from conductor_app.access.variables import runtime_metadata
 from conductor_app.core.errors import Conflict, Forbidden, Invalid, NotFound
 from conductor_app.events.commands import webhooks
+from conductor_app.tasks.secrets import secrets_for_worker
 from tests.runs.test_statements import Counted
 from tests.scenario import ACTOR
 from tests.written_secrets import substitute_written
@@ -78,7 +80,6 @@ def test_a_definition_without_secrets_does_not_query_the_table():
     with Counted() as counted:
         substitute_written(WHOLE, [])
         redact(WHOLE, [])
-        runtime_metadata([])
 
     assert counted.count == 0
 
@@ -139,7 +140,10 @@ def test_a_task_definition_has_secrets_and_variables_delivered():
     put("TOKEN", "s3cret")
     secrets_and_variables.put_variable("REGION", "eu", ACTOR)
 
-    assert runtime_metadata(["TOKEN", "REGION", "NOTHING", 7]) == {"TOKEN": "s3cret", "REGION": "eu"}
+    attempt = SimpleNamespace(input_text="{}")
+    given = secrets_for_worker(attempt, ["TOKEN", "REGION", "NOTHING", 7])
+
+    assert given == (None, {"TOKEN": "s3cret", "REGION": "eu"})
 
 
 def test_an_undecryptable_secret_counts_as_missing_and_is_logged_by_name(caplog, settings):

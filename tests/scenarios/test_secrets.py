@@ -11,7 +11,7 @@ from conductor_app.core.decide import Report
 from conductor_app.runs.models import Attempt, TaskLog
 from conductor_app.system_tasks.runner import run_built_in_workers
 from conductor_app.tasks.commands import reports as task_commands
-from conductor_app.tasks.commands.claims import resolve_input, secret_places_of
+from conductor_app.tasks.secrets import secrets_for_worker
 from tests.builders import policy, set_variable, step
 from tests.recording_web_server import json_answer, running_web_server
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
@@ -25,7 +25,7 @@ def a_secret(monkeypatch):
 def handed_to(scenario: Scenario, name: str) -> dict:
     worker = scenario.worker(name)
     worker.polls()
-    return resolve_input(worker.held, secret_places_of(worker.held))
+    return secrets_for_worker(worker.held).input or worker.held.input
 
 
 def test_a_secret_named_in_the_definition_is_resolved_at_dispatch(clock):

@@ -8,7 +8,8 @@ from conductor_app.core.secret_places import SECRET_PLACES
 from conductor_app.runs.commands import debugging
 from conductor_app.runs.models import Task
 from conductor_app.system_tasks.runner import run_built_in_workers
-from conductor_app.tasks.commands.claims import claim_tasks, resolve_input, secret_places_of
+from conductor_app.tasks.commands.claims import claim_tasks
+from conductor_app.tasks.secrets import secrets_for_worker
 from tests.builders import each, fork, loop, policy, set_variable, step
 from tests.recording_web_server import json_answer, running_web_server
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
@@ -27,7 +28,7 @@ def a_secret(monkeypatch):
 def handed_out(task_type: str) -> dict:
     """Return the input that a worker of this type receives."""
     [attempt] = claim_tasks(task_type, wait_ms=0)
-    return resolve_input(attempt, secret_places_of(attempt))
+    return secrets_for_worker(attempt).input or attempt.input
 
 
 def author(**inputs) -> dict:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from conductor_app.tasks.commands.claims import claim_tasks, resolve_input, secret_places_of
+from conductor_app.tasks.commands.claims import claim_tasks
+from conductor_app.tasks.secrets import secrets_for_worker
 from tests.builders import step
 from tests.scenario import Scenario
 
@@ -29,7 +30,7 @@ def secret(monkeypatch):
 def dispatched_input() -> dict:
     """Return the input of the leaking task as its worker receives it."""
     [attempt] = claim_tasks("leak", wait_ms=0)
-    return resolve_input(attempt, secret_places_of(attempt))
+    return secrets_for_worker(attempt).input or attempt.input
 
 
 def sub_workflow(definition) -> dict:

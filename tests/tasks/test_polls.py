@@ -155,6 +155,18 @@ def test_settings_of_the_task_definition_are_redacted_in_what_its_worker_reports
     assert [each["log"] for each in api.get(f"/tasks/{task['taskId']}/log").json()] == ["***"]
 
 
+def test_settings_of_the_task_definition_are_redacted_in_a_line_that_its_worker_adds_to_the_log(api, monkeypatch):
+    monkeypatch.setenv("CONDUCTOR_SECRET_KEY", "s3cret-enough")
+    api.post("/metadata/taskdefs", [{"name": "pay", "runtimeMetadata": ["KEY"]}])
+    api.define(simple("pay"))
+    api.start()
+    [task] = api.poll("pay")
+
+    api.post(f"/tasks/{task['taskId']}/log", "with s3cret-enough")
+
+    assert [each["log"] for each in api.get(f"/tasks/{task['taskId']}/log").json()] == ["with ***"]
+
+
 def test_a_task_of_a_dynamic_branch_contains_its_own_step(api):
     api.define(DYNAMIC_FORK, step("JOIN", "join"))
     workflow_id = api.start(input={"tasks": [simple("pay", description="made on the way")]})

@@ -8,7 +8,7 @@ from django.db import transaction
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...db.fields import strip_nul
 from ...utils import clock
-from .. import audit, encryption, secrets, variables
+from .. import audit, encryption, secrets
 from ..grants import Tags, metadata_tags, mirror_tags, require_valid_tag
 from ..models import Secret, Variable
 from ..permissions import SECRET, VARIABLE
@@ -37,7 +37,7 @@ def put_variable(name: str, value: str, by: str, reason: str = "") -> None:
         Conflict: when the server's environment defines the variable.
     """
     check_name_and_value(name, value)
-    if name in variables.process_variables():
+    if name in secrets.process_variables():
         raise Conflict(f"The variable {name} is defined in the server's environment and cannot be changed here.")
     _save(Variable, name, by, reason, value=strip_nul(value))
 
@@ -84,7 +84,7 @@ def delete_variable(name: str, by: str, reason: str = "") -> None:
     Raises:
         Conflict: when the server's environment defines the variable.
     """
-    if name in variables.process_variables():
+    if name in secrets.process_variables():
         raise Conflict(f"The variable {name} is defined in the server's environment and cannot be deleted here.")
     _delete(Variable, name, by, reason)
 
@@ -155,8 +155,8 @@ def secret_names() -> list[str]:
 
 def list_variables() -> dict[str, str]:
     """Return all variables that definitions can read, by name."""
-    variables.clear_variable_cache()
-    return dict(sorted(variables.all_variables().items()))
+    secrets.clear_variable_cache()
+    return dict(sorted(secrets.all_variables().items()))
 
 
 def reencrypt_secrets(by: str) -> int:
@@ -174,7 +174,7 @@ def reencrypt_secrets(by: str) -> int:
 
 def _clear_cache() -> None:
     secrets.clear_secret_cache()
-    variables.clear_variable_cache()
+    secrets.clear_variable_cache()
 
 
 def _record_change(model: type[Secret | Variable], name: str, action: str, by: str, reason: str = "") -> None:

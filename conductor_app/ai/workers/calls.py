@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from django.db import connections
 
-from ...access.secrets import redact
 from ...core.errors import RequestRefused
 from ...core.expressions import quote_value
 from ...core.primitives import JsonValue
@@ -25,6 +24,7 @@ from ...system_tasks.network_guard import Deadline
 from ...system_tasks.registry import BuiltInWorker, WorkResult
 from ...tasks.commands.pollers import release_connection
 from ...tasks.commands.reports import add_logs, renew_lease
+from ...tasks.secrets import redact_work, secret_names
 from ...tasks.store import ClaimedAttempt
 from ...utils import clock
 from ..commands.budgets import CallHeld, begin_call
@@ -192,7 +192,6 @@ def paid_call(
     call = begin_call(attempt, settings, key, estimate, prompt)
     if call.status == REPLIED:
         return dict(call.reply or {})
-    secrets = attempt.task.step_state.get("secrets", ())
     # A pool has fewer connections than its process has threads, and a call takes minutes.
     release_connection()
     with renewed_lease(attempt):
@@ -207,13 +206,13 @@ def paid_call(
             )
 
             def store_failure() -> None:
-                fail_call(call, messages.without_keys(redact(reason, secrets, tuple(attempt.masked)), settings))
+                fail_call(call, messages.without_keys(redact_work(attempt, reason), settings))
 
             store_outcome(store_failure)
             raise
 
         def store_reply() -> dict[str, Any]:
-            redacted = redact(reply, secrets)
+            redacted = redact_work(attempt, reply, with_masked=False)
             save_reply(call, redacted, usage)
             return redacted
 
@@ -301,8 +300,7 @@ class StreamedLog:
 
     def __init__(self, attempt: ClaimedAttempt) -> None:
         self._attempt = attempt
-        self._secrets = tuple(attempt.task.step_state.get("secrets", ()))
-        self._is_confidential = bool(self._secrets or attempt.masked)
+        self._is_confidential = bool(secret_names(attempt.task.step_state) or attempt.masked)
         self._parts: list[str] = []
         self._written_at = monotonic()
 
@@ -319,7 +317,7 @@ class StreamedLog:
             return
         now, self._written_at = clock.now(), monotonic()
         try:
-            add_logs(self._attempt.id, [(redact(text, self._secrets, tuple(self._attempt.masked)), now)], now)
+            add_logs(self._attempt.id, [(redact_work(self._attempt, text), now)], now)
         except Exception as error:
             if not is_transient(error):
                 raise

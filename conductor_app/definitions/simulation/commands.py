@@ -12,7 +12,7 @@ from typing import Any
 
 from ...access.authentication import current_user_id
 from ...access.grants import starter_refusal
-from ...access.variables import all_variables
+from ...access.secrets import all_variables
 from ...core import data_requests
 from ...core.errors import Conflict, Invalid, NotFound, QuotaExceeded, RequestRefused
 from ...core.simulation import SimulatedOutcome, SimulatedRun, Simulation, SimulationScript, build_script

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from django.db.models import QuerySet
 
-from ...access.variables import all_variables
+from ...access.secrets import all_variables
 from ...core import data_requests
 from ...core.data_requests import DataRequest, TaskOutcome
 from ...core.decision_context import TASK_FACTS

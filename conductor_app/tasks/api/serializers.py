@@ -7,7 +7,6 @@ from typing import Any
 import orjson
 from django.http import HttpResponse
 
-from ...access.variables import runtime_metadata
 from ...core.decide import Report
 from ...core.document.fields import (
     ChoiceOf,
@@ -32,7 +31,7 @@ from ...utils import clock
 from ...web.api.documents import LONG, fields_of_type
 from ...web.api.operations import Json, NoContent
 from ...web.api.requests import read_request
-from ..commands.claims import resolve_input, secret_places_of
+from ..secrets import secrets_for_worker
 from ..store import ClaimedAttempt
 
 OUTCOME_BY_STATUS = {
@@ -144,10 +143,12 @@ def parse_statuses(text: str) -> frozenset[str]:
 def claimed_task_document(attempt: ClaimedAttempt) -> dict[str, Any]:
     """Return a Task for its worker, with the values of its secrets. No other document has them."""
     task, definition = wire_claimed_task(attempt)
-    if places := secret_places_of(attempt):
-        task["inputData"] = resolve_input(attempt, places)
-    if names := definition.get("runtimeMetadata"):
-        task["runtimeMetadata"] = runtime_metadata(names)
+    requested = definition.get("runtimeMetadata")
+    secrets = secrets_for_worker(attempt, requested or ())
+    if secrets.input is not None:
+        task["inputData"] = secrets.input
+    if requested:
+        task["runtimeMetadata"] = secrets.runtime_metadata
     if traceparent := attempt.traceparent:
         task["runtimeMetadata"] = {HEADER: traceparent, **task.get("runtimeMetadata", {})}
     return task

@@ -2,24 +2,22 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from random import random
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.db import transaction
 
 from ... import notifications
 from ...access.encryption import decrypt_masked, masked_texts
-from ...access.secrets import substitute_secrets
 from ...core import commands
 from ...core.decide import Report
 from ...core.errors import Conflict, NotFound, PayloadMissing, RequestRefused
 from ...core.masking import masked_paths
-from ...core.secret_places import SECRET_PLACES, Keys, Place, restore_places
 from ...core.states import LEASED
 from ...db.fields import strip_nul
 from ...db.statements import execute_in_transaction
@@ -28,7 +26,6 @@ from ...notifications import LOCAL_CALLER, PendingWait, Waiter, WaitingClient, W
 from ...payloads import commands as payload_storage
 from ...runs.commands.change import RunCommand, change_run
 from ...runs.commands.messages import deliver_after_commit
-from ...runs.documents.tasks import definition_documents
 from ...runs.models import Attempt
 from ...telemetry import metrics
 from ...utils import clock, fault_points, process_state
@@ -168,29 +165,6 @@ def _postpone_claim(attempt: ClaimedAttempt, why: RequestRefused) -> None:
     except RequestRefused:
         # The lease expires, and workers can claim the attempt again.
         log.exception("input_not_read", extra=facts)
-
-
-def secret_places_of(attempt: ClaimedAttempt) -> Sequence[Place]:
-    """Return the places of the secrets in the input of a claimed attempt."""
-    if "workflow.secrets" not in attempt.input_text:
-        return ()
-    state = attempt.task.step_state
-    if SECRET_PLACES in state or not state.get("secrets"):
-        return state.get(SECRET_PLACES, ())
-    # The task was created by a version that did not record the places.
-    step = definition_documents(attempt.run.resolved_definition_id).step_document(attempt.task.ref)
-    template = (step.get("taskDefinition") or {}).get("inputTemplate")
-    return restore_places(step.get("inputParameters"), template, attempt.input)
-
-
-def resolve_input(attempt: ClaimedAttempt, places: Sequence[Place]) -> Any:
-    """Return the input of a claimed attempt with the secrets at these places resolved. The result is never stored."""
-    return substitute_secrets(attempt.input, places, attempt.task.step_state.get("secrets", ()))
-
-
-def confidential_paths(attempt: ClaimedAttempt) -> list[Keys]:
-    """Return the paths of the secrets and of the masked values in the input of a claimed attempt."""
-    return [*(tuple(keys) for keys, _ in secret_places_of(attempt)), *attempt.masked_paths]
 
 
 Release = Callable[[Attempt], None]

@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ...access.authentication import Target, current_actor, may_claim, task_target
-from ...access.secrets import load_secrets, redact_verbatim
+from ...access.authentication import Target, task_target
+from ...access.secrets import redact_verbatim
 from ...core import decide
-from ...core.data_requests import DataRequest, SecretValues
+from ...core.data_requests import DataRequest
 from ...core.decide import Report
 from ...core.decision_context import Command, DecisionContext
 from ...core.effects import Effect
 from ...core.errors import AlreadyResolved, NotFound
-from ...core.snapshot import RUNTIME_METADATA, Run
+from ...core.snapshot import Run
 from ...payloads import commands as payload_storage
 from ...runs.commands.change import RunCommand, change_run
 from ...runs.commands.group_commit import ChooseFinalQuery
@@ -23,6 +23,7 @@ from ...settings import conf
 from ...telemetry import metrics
 from ...utils import clock, fault_points
 from .. import store
+from ..secrets import redact_report, secrets_of_log, secrets_to_redact
 
 LOGS_A_REPORT = 10
 """The maximum number of stored log lines of one report (api §3.7)."""
@@ -113,13 +114,11 @@ def redacted_report(attempt_id: str, report: Report, uploads: dict[tuple[str, st
     """
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
-        values, redacted = secrets_of_task(run, attempt_id), report
+        redacted, values = report, secrets_to_redact(decide.require_open_task(run, attempt_id))
         if values is not None:
-            secrets = ctx.require(values).values()
-            output = redact_verbatim(report.output, secrets)
-            if uploads and output != report.output:
+            redacted = redact_report(report, ctx.require(values).values())
+            if uploads and redacted.output != report.output:
                 uploads.clear()
-            redacted = replace(report, output=output, reason=redact_verbatim(report.reason, secrets))
         return decide.apply_report(attempt_id, redacted)(run, ctx, now)
 
     return command
@@ -129,26 +128,8 @@ def write_redacted_logs(
     attempt_id: str, logs: Sequence[tuple[str, int]], run: Run, data: Mapping[DataRequest, Any], now: int
 ) -> None:
     """Save the log lines of a report, with the secrets that its command has read redacted."""
-    values = secrets_of_task(run, attempt_id)
+    values = secrets_to_redact(decide.require_open_task(run, attempt_id))
     add_logs(attempt_id, logs, now, () if values is None else data[values].values())
-
-
-def secrets_of_task(run: Run, attempt_id: str) -> SecretValues | None:
-    """Return the request for the secrets of a task that the reporter may know, or None if it was given none.
-
-    Raises:
-        AlreadyResolved: when the attempt has ended.
-    """
-    task = decide.require_open_task(run, attempt_id)
-    state = task.step_state
-    names = [*state.get("secrets", ()), *state.get(RUNTIME_METADATA, ())]
-    return SecretValues(frozenset(names)) if names and _may_know(task.attempt.queue, task.attempt.domain) else None
-
-
-def _may_know(queue: str, domain: str) -> bool:
-    """Return True if the caller may claim the task. To any other, `***` would confirm that it has guessed a secret."""
-    actor = current_actor()
-    return actor is None or may_claim(actor, queue, domain)
 
 
 def report_by_ref(run_id: str, ref: str, report: Report, by: str) -> str | None:
@@ -197,8 +178,7 @@ def add_log(attempt_id: str, line: str) -> None:
     if found is None:
         raise NotFound(f"No such task found by id: {attempt_id}")
     step_state, queue, domain = found
-    secrets = load_secrets(step_state.get("secrets", ()) if _may_know(queue, domain) else ())
-    add_logs(attempt_id, [(line, clock.now())], clock.now(), secrets.values())
+    add_logs(attempt_id, [(line, clock.now())], clock.now(), secrets_of_log(step_state, queue, domain))
 
 
 def add_logs(attempt_id: str, logs: Sequence[tuple[str, int]], now: int, secrets: Iterable[str] = ()) -> None:
