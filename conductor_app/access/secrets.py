@@ -1,6 +1,7 @@
 """Secrets and environment variables of the server, read through a cache; and the redaction of secrets in texts.
 
-Both come from the environment of the process or from a table. `tasks/secrets.py` gives them to workers, and says which are redacted in what a worker sends.
+Both come from the environment of the process or from a table. `tasks/secrets.py` gives them to workers, and says
+which are redacted in what a worker sends.
 """
 
 import json

@@ -1,7 +1,9 @@
 """Timers of an attempt and of a run (execution §4): `pollTimeoutSeconds`, `responseTimeoutSeconds` and the others.
 
-The earliest timer is the column `due_at`. The sweeps in `processes/sweeps.py` wake runs and tasks with a due timer, and
-`core/rules/timeouts.py` decides what follows.
+The earliest timer of an attempt is its column `due_at`, which is set whenever the attempt changes (`next_timer`): a
+poll timeout counts until a claim, which starts the response timeout. When the time has come, the sweep
+`handle_due_timers` of `processes/sweeps.py` applies no command to the run, and the rule `time_out` of
+`core/rules/timeouts.py` follows the policy of the task.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,17 @@
-"""Sweeps: bounded, repeatable passes over due rows. `continuous_sweeps` lists those that run while rows are due."""
+"""Sweeps: bounded, repeatable passes over due rows. `continuous_sweeps` lists those that run while rows are due.
+
+A timer of an attempt (`core/timers.py`, a lease, a delay) is its column `due_at`. From there to its effect:
+
+1. `handle_due_timers` reads the attempts whose time has come, by their runs and by their standalone tasks.
+2. For a run it applies no command (`change_run` with `no_command`). For a standalone task `wake_task` is the function
+   that the slice `taskcluster` has registered, which does the same (`taskcluster/commands/change.py`).
+3. The rules then find the timer: `core/rules/timeouts.py:time_out` in a run, `taskcluster/core/decisions.py:time_out`
+   in a standalone task.
+4. An attempt that was due without an effect is postponed; what fails is put off, and an operator sees the error.
+
+`wake_runs` does the same for the timer of a run (`wake_at`), and the sweep `pass_deadlines` for the deadline of a
+standalone task.
+"""
 
 import logging
 import time
@@ -32,7 +45,7 @@ from ..tasks.shares import remove_idle_shares
 from ..tasks.throughput import prune_counts
 from ..telemetry.log_context import bind
 from ..utils import clock, process_state
-from ..utils.background import Sweep, registered_work
+from ..utils.background import Sweep, registered_work, wake_task
 from ..utils.process_state import Slot
 from . import run_archive
 
@@ -57,9 +70,7 @@ def handle_due_timers(limit: int) -> int:
 def _handle_due_attempts(found: due_rows.DueAttempts) -> None:
     """Decide on the due attempts of a run, and postpone them if that causes no effect."""
     if not found.run_id:
-        for work in registered_work():
-            if work.wake_task:
-                work.wake_task(found.task_id)
+        wake_task(found.task_id)
     elif not change_run(RunCommand(found.run_id, no_command, CLOCK, attempts=found.attempt_ids)):
         log.warning("due_attempts_without_effect", extra={"run_id": found.run_id})
         # The clock may have been set back since the attempts were found. Then they are not due yet, and stay.
@@ -108,8 +119,7 @@ def deliver_messages(limit: int) -> int:
 
 
 SWEEPS: dict[str, Sweep] = {
-    # The name in metrics, logs and stored passes, from when it handled lost leases only.
-    "expire_leases": handle_due_timers,
+    "handle_due_timers": handle_due_timers,
     "wake_runs": wake_runs,
     "fire_schedules": fire_schedules,
     "start_waiting_slots": start_waiting_slots,

@@ -44,6 +44,13 @@ def register(work: BackgroundWork) -> None:
     _registered.value = (*_registered.value, work)
 
 
+def wake_task(task_id: str) -> None:
+    """Evaluate the timers of a task without a run, in the slice that has such tasks."""
+    for work in _registered.value:
+        if work.wake_task:
+            work.wake_task(task_id)
+
+
 def registered_work() -> Iterator[BackgroundWork]:
     """Yield the background work of each slice, in the order of registration."""
     yield from _registered.value

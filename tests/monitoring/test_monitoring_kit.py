@@ -146,7 +146,7 @@ def test_the_alert_on_stopped_sweeps_knows_the_sweeps_with_longer_intervals():
     [rare] = re.findall(r'sweep!~"([^"]+)"', rule["expr"])
 
     assert {name for name in SWEEP_INTERVALS_MS if not re.fullmatch(rare, name)} == set()
-    assert not re.fullmatch(rare, "expire_leases")
+    assert not re.fullmatch(rare, "handle_due_timers")
 
 
 def promtool(*arguments: str, folder: Path = FOLDER) -> str:

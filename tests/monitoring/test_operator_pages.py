@@ -30,7 +30,7 @@ def test_the_system_page_displays_the_last_pass_and_late_sweeps(operator, clock)
     SweepPass.objects.create(
         name="wake_runs", began_at=clock.now(), ended_at=clock.now() + 4, handled=3, handled_in_all=70
     )
-    SweepPass.objects.create(name="expire_leases", began_at=clock.now() - 120_000, ended_at=clock.now() - 119_000)
+    SweepPass.objects.create(name="handle_due_timers", began_at=clock.now() - 120_000, ended_at=clock.now() - 119_000)
 
     page = page_text(operator.get("/admin/system/"))
 

@@ -50,13 +50,13 @@ def test_no_sweep_of_the_hourly_job_is_late_between_two_passes(operator, clock):
 
 def test_a_late_or_failing_sweep_has_advice(operator, clock):
     passed("wake_runs", clock, ago=120_000)
-    passed("expire_leases", clock, lag_ms=9_000)
+    passed("handle_due_timers", clock, lag_ms=9_000)
     passed("deliver_messages", clock, error="OperationalError: gone", failed_at=clock.now())
 
     page = page_text(operator.get(SYSTEM))
 
     assert "wake_runs last ran 2 min ago. Check that Celery beat and a worker are running." in page
-    assert "expire_leases is 9.0 s behind" in page
+    assert "handle_due_timers is 9.0 s behind" in page
     assert "deliver_messages is failing: OperationalError: gone" in page
 
 

@@ -53,7 +53,7 @@ def test_only_sweeps_with_due_rows_run(clock, monkeypatch):
     clock.advance(seconds=5)
     sweeps.sweep_until(product_clock.now())
 
-    assert ran == ["expire_leases"]
+    assert ran == ["handle_due_timers"]
     assert scenario.status == "COMPLETED"
 
 

@@ -126,7 +126,7 @@ def test_a_sweep_that_skips_a_failing_run_logs_its_id(clock, lines, settings, mo
     jobs.sweep.apply()
 
     line = next(line for line in lines() if line["event"] == "sweep_item_failed")
-    assert (line["job"], line["sweep"], line["level"]) == ("sweep", "expire_leases", "error")
+    assert (line["job"], line["sweep"], line["level"]) == ("sweep", "handle_due_timers", "error")
     assert scenario.id in line["item"]
     assert line["job_id"]
 

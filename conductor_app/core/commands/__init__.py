@@ -7,7 +7,6 @@ from .control import (
     resume_run,
     set_variables,
     simpler_command,
-    start_held_run,
     terminate_if_open,
     terminate_run,
     update_state,
@@ -22,6 +21,6 @@ __all__ = [
     "RESUME", "ContinueFromStop", "EarlierAttempt", "FailUndecidableRun", "Rerun", "ResumeParent", "Retry",
     "Rewind", "UpgradePlan", "jump_to_step", "no_command", "pause_run", "plan_upgrade", "release_lease",
     "remove_breakpoint", "requeue_attempt", "reset_callbacks", "restart_run", "resume_run", "set_breakpoint",
-    "set_variables", "simpler_command", "skip_step", "start_held_run", "terminate_if_open", "terminate_run",
+    "set_variables", "simpler_command", "skip_step", "terminate_if_open", "terminate_run",
     "update_state", "upgrade_run",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Commands on a whole run: pause, resume, terminate, fail, start a held run, and change variables."""
+"""Commands on a whole run: pause, resume, terminate, fail, and change variables."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -6,16 +6,15 @@ from typing import Any
 
 from ..decide import Report, apply_report
 from ..decision_context import Command, DecisionContext, WithoutRules
-from ..effects import Effect, ResolveTask, SetVariables, TransitionRun, UpdateRun, UpdateTask, apply_effects
+from ..effects import Effect, ResolveTask, SetVariables, TransitionRun, apply_effects
 from ..errors import Invalid, NotAllowedInState, shorten_reason
 from ..masking import masked_names, restore_named
-from ..primitives import JsonValue, fast_replace
+from ..primitives import JsonValue
 from ..rules.finish import end_run
 from ..rules.retries import give_up
 from ..snapshot import Run
 from ..states import COMPLETED, PAUSED, RUN, TERMINATED
 from ..step_types.decisions import MAX_BYTES
-from ..timers import next_timer
 from .reopen import require_whole_run
 
 
@@ -110,17 +109,6 @@ class FailUndecidableRun(WithoutRules):
             elif task.attempt.ended_badly:
                 effects.append(give_up(task))
         return effects
-
-
-def start_held_run(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """Start a run that was held by its concurrency limit (execution §5.4)."""
-    if not (run.is_held and run.is_open):
-        return
-    yield UpdateRun({"is_held": False})
-    for task in run.open_tasks:
-        facts: dict[str, Any] = {"visible_at": now + task.attempt.delay_ms, "pending_since": now}
-        due_at = next_timer(task.step.policy, fast_replace(task.attempt, **facts), now)
-        yield UpdateTask(task.key, attempt_facts={**facts, "due_at": due_at})
 
 
 def set_variables(given: Mapping[str, Any], appends: bool = False) -> Command:

@@ -1,9 +1,17 @@
-"""Run limits: the maximum number of concurrent runs of a workflow per key (`rateLimitConfig`, execution §5.4).
+"""Run limits: how many runs of a workflow may be open at once for each key (`rateLimitConfig`, execution §5.4).
 
-A start computes the key and calls `is_limit_reached`. A run over the limit is created as held: its first task is not
-visible. When a run of the key ends, `core/rules/finish.py` sends the message "release", which calls `start_held_runs`.
-`runs/store/data.py` counts the rows. Limits of tasks are gates (`tasks/gates.py`), and limits of callers are
-quotas (`access/quotas.py`).
+1. A start evaluates the key with `limit_key_of`: the key may be an expression, the limit is a number.
+   `is_limit_reached` counts the admitted runs of the key, for one start at a time. Over the limit, the policy REJECT
+   refuses the start; otherwise the run is created as held (`is_held`). A sub-workflow, and a delayed start whose time
+   has come, are held by `admit` with either policy; `with_run_limit` does it for a restart.
+2. `core/rules/advance.py:enter_step` creates the first task of a held run without a time at which it is visible, so
+   that no worker claims it. If the first step has no queue, it is not entered.
+3. When a run of the key ends, `core/rules/finish.py:end_run` sends the message `release`, which calls
+   `start_held_runs`.
+4. `start_held_runs` starts the earliest held runs while there is room, each by the command `start_held_run`: the
+   first task becomes visible, or the first step is entered.
+
+Limits of tasks are gates (`tasks/gates.py`), and limits of callers are quotas (`access/quotas.py`).
 """
 
 from collections.abc import Iterator
@@ -12,13 +20,15 @@ from typing import Any
 
 from django.db import transaction
 
-from ...core import commands, snapshot
+from ...core import snapshot
 from ...core.data_requests import RunLimitReached
 from ...core.decision_context import Command, DecisionContext
 from ...core.definition import Definition
-from ...core.effects import Effect, TransitionRun
+from ...core.effects import Effect, TransitionRun, UpdateRun, UpdateTask
 from ...core.errors import Conflict
 from ...core.expressions import field_text, resolve_at_start
+from ...core.primitives import fast_replace
+from ...core.timers import next_timer
 from ...db.fields import strip_nul
 from ...db.statements import serialize
 from ...definitions.store import load_definition
@@ -119,7 +129,18 @@ def start_held_runs(name: str, key: str) -> None:
             held = data.held_runs(name, key).first()
             if held is None or data.count_admitted_runs(name, key) >= _limit(held):
                 return
-            change_run(RunCommand(held.id, commands.start_held_run, "engine", "The rate limit allows another run."))
+            change_run(RunCommand(held.id, start_held_run, "engine", "The rate limit allows another run."))
+
+
+def start_held_run(run: snapshot.Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    """Let a held run begin, as a command."""
+    if not (run.is_held and run.is_open):
+        return
+    yield UpdateRun({"is_held": False})
+    for task in run.open_tasks:
+        facts: dict[str, Any] = {"visible_at": now + task.attempt.delay_ms, "pending_since": now}
+        due_at = next_timer(task.step.policy, fast_replace(task.attempt, **facts), now)
+        yield UpdateTask(task.key, attempt_facts={**facts, "due_at": due_at})
 
 
 def _limit(run: Run) -> int:

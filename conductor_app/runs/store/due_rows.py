@@ -21,7 +21,7 @@ from ..models import IS_OVERDUE, OVERDUE_RUN, OVERDUE_TASK, Message
 
 log = logging.getLogger(__name__)
 SWEEPS = (
-    "fire_schedules", "start_waiting_slots", "expire_leases", "pass_deadlines", "wake_runs", "deliver_messages",
+    "fire_schedules", "start_waiting_slots", "handle_due_timers", "pass_deadlines", "wake_runs", "deliver_messages",
     "group_failures", "release_budget_holds",
 )  # fmt: skip
 """The sweeps whose earliest due times are known, in the order of the statement `due_times`."""

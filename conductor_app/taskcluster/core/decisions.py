@@ -1,8 +1,12 @@
 """Decisions on standalone tasks: rules, commands, reports of workers, and artifacts.
 
-After a command, the first rule that fires wins; then all are evaluated again. A claim (`claim_attempts` in
-`taskcluster/store.py`) sets the end of the lease, which clients see as `takenUntil`, and `renew_lease` extends it. The
-sweep of due timers finds the attempt after that time, and `time_out` ends it with the reason `claim-expired`.
+After a command, the first rule that fires wins; then all are evaluated again.
+
+A claim (`claim_attempts` in `taskcluster/store.py`) sets the end of the lease, which clients see as `takenUntil`, and
+`renew_lease` extends it. When this time has come, the sweep `handle_due_timers` evaluates the rules without a command
+(`wake_task` in `taskcluster/commands/change.py`): `time_out` ends the attempt with the reason `claim-expired`, and
+`retry` opens the next one while retries are left, and otherwise resolves the task. At the deadline `time_out` ends
+the task as `deadline-exceeded`; an attempt that loses its worker after it ends with the task.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

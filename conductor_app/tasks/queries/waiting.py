@@ -1,8 +1,17 @@
-"""Why attempts wait: a verdict on each gate of `tasks/gates.py`, and from them one reason.
+"""Why attempts wait: verdicts on the conditions of a claim, and from them one reason.
 
-`verdicts_on` is what the page "Why waiting" shows. `wait_reason` is the one answer that runs, their lists and
-timelines, queues, the overview, the API and MCP show, as a sentence and in a few words. `explanations/cause.py` has the
-sentence of a run.
+1. `tasks/gates.py:GATES` declares each condition once: its SQL for the claim, its check on facts, and its sentences.
+2. `load_wait_facts` loads the facts of attempts: limits, what counts against them, pauses, and the polls of the
+   queue.
+3. `verdicts_on` evaluates all gates of an attempt, and adds three verdicts that are no gates: `share_verdicts` (its
+   turn within its fairness key), `polling_verdict` (whether workers poll) and `run_pause_verdict` (a pause stops no
+   claim). The page "Why waiting" shows them all.
+4. `wait_reason` chooses the one that runs, their lists and timelines, queues, the overview, the API and MCP show, as
+   a sentence and in a few words: the first closed gate, with the words of `_describe_delay` for a delay; then missing
+   polls; then its turn. A step without a queue has the words of `ENGINE_WAITS`.
+
+`explanations/cause.py:run_cause` puts the reason into the sentence of a run, which may also be held, begin later,
+stand at a breakpoint, or wait for a message that was not delivered.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -4,6 +4,7 @@ import pytest
 
 from conductor_app.core import commands
 from conductor_app.core.errors import NotAllowedInState
+from conductor_app.runs.commands.run_limits import start_held_run
 from tests.builders import fork, noop, plan, set_variable, step, terminate
 from tests.core.simulated_run import RunInMemory
 
@@ -119,7 +120,7 @@ def test_a_held_run_schedules_only_its_first_tasks():
     run = RunInMemory(plan(step("a")), limit_key="x", is_held=True)
     assert run.task("a").attempt.visible_at > 10**15
 
-    run.later(5).apply(commands.start_held_run)
+    run.later(5).apply(start_held_run)
 
     assert run.task("a").attempt.visible_at == 5_000
 
@@ -128,7 +129,7 @@ def test_a_held_run_without_a_worker_task_starts_on_release():
     run = RunInMemory(plan(noop("n"), step("a")), limit_key="x", is_held=True)
     assert run.statuses == {}
 
-    run.apply(commands.start_held_run)
+    run.apply(start_held_run)
 
     assert run.statuses == {"n": "COMPLETED", "a": "SCHEDULED"}
 
