@@ -12,7 +12,6 @@ import jwt
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, SESSION_KEY, get_user_model, logout
 from django.contrib.auth.models import User
-from django.contrib.sessions.models import Session
 from django.core import signing
 from django.core.signing import Signer
 from django.db import transaction
@@ -262,6 +261,9 @@ def start_session(request: HttpRequest) -> None:
 
 def end_other_sessions(user: User, session_key: str | None) -> int:
     """End the sessions of a user except the given one. Returns how many."""
+    # The sessions of another Django project may be in no table.
+    from django.contrib.sessions.models import Session
+
     ended = [
         session.pk
         for session in Session.objects.exclude(pk=session_key or "").iterator(chunk_size=500)

@@ -133,7 +133,7 @@ def alerts() -> None:
 
 def prune() -> None:
     """Remove runs and records older than their retention period."""
-    from conductor_app.processes.sweeps import prune_events, prune_finished, prune_sessions, run_and_record_sweep
+    from conductor_app.processes.sweeps import prune_events, prune_finished, run_and_record_sweep
 
     def prune_runs() -> None:
         for _ in range(MAX_PRUNE_PASSES):
@@ -148,7 +148,6 @@ def prune() -> None:
         prune_runs,
         partial(run_and_record_sweep, "prune_events", prune_events),
         *(partial(step, SWEEP_BATCH) for work in registered_work() for step in work.prune),
-        partial(run_and_record_sweep, "prune_sessions", prune_sessions),
         *(partial(repeat, name, sweep) for work in registered_work() for name, sweep in work.prune_sweeps.items()),
     )
 

@@ -46,6 +46,11 @@ SUBCOMMANDS = {
         ("django", "show_versions"), "print the versions of the server, Python, Django and the database"
     ),
 }
+SERVER_PACKAGES = {
+    "authlib", "axes", "celery", "django_celery_beat", "gunicorn", "kombu", "platformdirs", "pyotp", "segno",
+    "structlog", "whitenoise",
+}  # fmt: skip
+"""The modules that are installed with the extra `server` only."""
 REMOTE_SUMMARIES = {
     "plan": "show what applying a folder of definitions would change",
     "apply": "create and change the definitions of a folder on the server",
@@ -108,9 +113,16 @@ def manage() -> None:
 
 @contextmanager
 def wrong_configuration_reported() -> Iterator[None]:
-    """Exit with the message of a wrong or missing variable, which says what is permitted, instead of a stack trace."""
+    """Exit with a message that says what to do for a wrong variable, and without the extra `server`."""
     try:
         yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in SERVER_PACKAGES:
+            raise
+        sys.exit(
+            f"conductor-app: the package {error.name}, which only a server needs, is missing. "
+            "Install conductor-app with its extra `server`: conductor-app[server]"
+        )
     except ImproperlyConfigured as error:
         sys.exit(f"conductor-app: {error}")
 

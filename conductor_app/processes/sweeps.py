@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from django.db import transaction
 
 from ..access import quotas
-from ..access.sign_in.commands import delete_expired_sessions
 from ..core.decide import no_command
 from ..core.snapshot import NEVER
 from ..definitions.simulation.commands import delete_old_tests
@@ -177,11 +176,6 @@ def prune_events(limit: int) -> int:
         return 0
     before = clock.now() - conf.event_retention_days * DAY_MS
     return prune_deliveries(before, limit) + outbox.prune_undelivered(before)
-
-
-def prune_sessions(limit: int) -> int:
-    """Delete the expired sessions of users."""
-    return delete_expired_sessions()
 
 
 def sweep_once() -> int:

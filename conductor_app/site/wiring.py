@@ -26,7 +26,7 @@ from ..definitions.simulation.commands import require_passing_cases
 from ..events.models import EventHandler, Webhook
 from ..human_tasks.models import FormTemplate
 from ..human_tasks.waiting_queries import persons_waited_for
-from ..processes import job_trigger, message_handlers
+from ..processes import message_handlers
 from ..processes.periodic_jobs import sync_periodic_jobs
 from ..runs.commands.change import on_decision
 from ..runs.commands.tracing import export_traces
@@ -100,12 +100,15 @@ def connect_server() -> None:
 
     In another Django project, users, sign-in and Celery belong to that project.
     """
+    from ..access.sign_in.commands import delete_expired_sessions
     from ..access.sign_in.throttle import connect_sign_in_signals
+    from ..processes import job_trigger
     from ..web.preferences import restore_preferences
 
     audit.connect_access_signals()
     user_logged_in.connect(restore_preferences)
     connect_sign_in_signals()
+    background.register(background.BackgroundWork(prune_sweeps={"prune_sessions": delete_expired_sessions}))
     job_trigger.connect_triggers()
     # The last app: when it has migrated, all tables and permissions exist.
     last = apps.get_app_config("django_celery_beat")

@@ -3,14 +3,15 @@
 import json
 import logging
 from collections.abc import Callable, Sequence
-
-from kombu import Connection, Exchange, Producer
-from kombu.exceptions import KombuError
+from typing import TYPE_CHECKING
 
 from ..runs.models import PulseMessage
 from ..settings import conf
 from .commands import rows as pulse
 from .commands.rows import exchange_name
+
+if TYPE_CHECKING:
+    from kombu import Connection, Producer
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,9 @@ def _publish_all(messages: Sequence[PulseMessage]) -> int:
 
     The other messages are retried later.
     """
+    from kombu import Producer
+    from kombu.exceptions import KombuError
+
     confirmed = 0
     try:
         with _connect() as connection:
@@ -53,13 +57,17 @@ def _publish_all(messages: Sequence[PulseMessage]) -> int:
     return confirmed
 
 
-def _connect() -> Connection:
+def _connect() -> "Connection":
+    from kombu import Connection
+
     # Publisher confirms: a publish returns when the broker has the message.
     options = {"confirm_publish": True, "read_timeout": ANSWER_SECONDS, "write_timeout": ANSWER_SECONDS}
     return Connection(conf.taskcluster_amqp_url, connect_timeout=CONNECT_SECONDS, transport_options=options)
 
 
-def _publish_one(producer: Producer, message: PulseMessage) -> None:
+def _publish_one(producer: "Producer", message: PulseMessage) -> None:
+    from kombu import Exchange
+
     # The broker also routes the message by the keys in this header.
     headers = {"CC": message.routes} if message.routes else {}
     topic = Exchange(exchange_name(message.name), type="topic", durable=True)

@@ -16,7 +16,7 @@ FOLDER = "project"
 TO_DOCUMENT = re.compile(rf"\]\((?P<up>(?:\.\./)+)(?P<name>{'|'.join(map(re.escape, DOCUMENTS))})")
 IS_PUBLISHED = False
 """Whether a package index has the package, under a name that is registered for this project."""
-SOURCE = re.compile(r"/path/to/the/checkout|git\+https://git\.example\.org/conductor-app@v[\d.]+")
+GIT = re.compile(r" @ git\+https://git\.example\.org/conductor-app@v[\d.]+")
 TO_PAGE = re.compile(r"\]\(docs/")
 
 
@@ -31,6 +31,6 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Let links that leave the folder `docs` for a document lead to its page."""
     if IS_PUBLISHED:
-        markdown = SOURCE.sub("conductor-app", markdown)
+        markdown = GIT.sub("", markdown.replace("/path/to/the/checkout", "conductor-app"))
     depth = page.file.src_uri.count("/")
     return TO_DOCUMENT.sub(lambda link: f"]({'../' * depth}{FOLDER}/{link['name']}", markdown)

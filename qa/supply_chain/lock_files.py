@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "requirements"
-SERVER_EXTRAS = ("events", "traces", "s3", "azure", "gcs", "mcp", "ai")
+SERVER_EXTRAS = ("server", "events", "traces", "s3", "azure", "gcs", "mcp", "ai")
 EXTRAS: dict[str, tuple[str, ...]] = {
     "test": ("test",),
     "server": SERVER_EXTRAS,
     "demo": ("demo",),
-    "run": (),
+    "run": ("server",),
 }
 """The lock files of the application with their extras. `test` is compiled first and constrains the others."""
 GROUPS = ("supply-chain", "docs", "deploy", "peers")

@@ -236,11 +236,11 @@ def test_a_request_of_the_api_with_an_expired_session_is_not_authenticated(user,
 
 
 def test_expired_sessions_are_deleted(user):
-    from conductor_app.processes.sweeps import prune_sessions
+    from conductor_app.processes.background import prune
 
     sign_in(Client())
     with time_machine.travel(timedelta(days=2)):
-        prune_sessions(100)
+        prune()
 
     assert not Session.objects.exists()
 

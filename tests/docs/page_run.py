@@ -37,10 +37,16 @@ EPILOGUE = '\n{ export -p; declare -f; printf "cd %q\\n" "$PWD"; } > "$TERMINAL"
 
 
 class PageRun:
-    """A reader who follows a page literally: one folder, one terminal, and further ones for what keeps running."""
+    """A reader who follows a page literally: one folder, one terminal, and further ones for what keeps running.
 
-    def __init__(self, folder: Path, server: str, check_json: Callable[[str], None]) -> None:
+    `python`: the interpreter of the environment that the page creates.
+    """
+
+    def __init__(
+        self, folder: Path, server: str, check_json: Callable[[str], None], python: Path = Path(sys.executable)
+    ) -> None:
         self.folder = folder
+        self.python = python
         self.server = server
         self.check_json = check_json
         self.printed = ""
@@ -48,7 +54,7 @@ class PageRun:
         self.terminals: dict[str, tuple[subprocess.Popen[bytes], Path]] = {}
         self.folders: dict[str, Path] = {}
         self.environment = {
-            "PATH": f"{folder / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PATH": f"{folder / 'bin'}:{python.parent}:{os.environ['PATH']}",
             "HOME": os.environ.get("HOME", str(folder)),
             "TERMINAL": str(folder / ".terminal"),
             "PYTHONUNBUFFERED": "1",
@@ -76,9 +82,9 @@ class PageRun:
                 self.printed = self._run(block)
 
     def _provide_environment(self, block: CodeBlock) -> None:
-        """Link the environment of the tests where an exempt block would create one."""
+        """Link the environment of the interpreter where an exempt block would create one."""
         if "-m venv .venv" in block.text:
-            (self._working_folder() / ".venv").symlink_to(sys.prefix)
+            (self._working_folder() / ".venv").symlink_to(self.python.parents[1])
 
     def stop(self) -> None:
         """End the processes of the other terminals."""
@@ -116,7 +122,7 @@ class PageRun:
 
     def _command(self, block: CodeBlock) -> list[str]:
         text = self._translate(block.text)
-        return [sys.executable, "-c", text] if block.language == "python" else ["bash", "-c", text]
+        return [str(self.python), "-c", text] if block.language == "python" else ["bash", "-c", text]
 
     def _run(self, block: CodeBlock) -> str:
         command = self._command(block)

@@ -67,8 +67,8 @@ def candidates(version: str) -> Iterator[Path]:
     yield from (folder / "bin" / "python" for folder in sorted(pyenv.glob(f"{version}.*"), reverse=True))
 
 
-def install(wheel: Path, folder: Path, python: Path, *packages: str, extra: str = "", lock: str = "run") -> Path:
-    """Install a wheel and packages into an empty environment, in the versions of a lock file.
+def install(wheel: Path, folder: Path, python: Path, *packages: str, extra: str = "", lock: str = "") -> Path:
+    """Install a wheel and packages into an empty environment, in the versions of a lock file if one is named.
 
     Returns the folder of its scripts.
 
@@ -78,5 +78,6 @@ def install(wheel: Path, folder: Path, python: Path, *packages: str, extra: str 
     run_uv("venv", "--python", python, folder)
     into = ("--python", folder / "bin" / "python")
     wanted = f"conductor-app[{extra}] @ {wheel.as_uri()}" if extra else wheel
-    run_uv("pip", "install", *into, "--constraint", ROOT / "requirements" / f"{lock}.lock", wanted, *packages)
+    pins = ("--constraint", ROOT / "requirements" / f"{lock}.lock") if lock else ()
+    run_uv("pip", "install", *into, *pins, wanted, *packages)
     return folder / "bin"

@@ -83,7 +83,8 @@ def test_the_package_permits_the_tested_versions_of_python(wheel):
 def scripts(request, wheel, tmp_path_factory) -> Path:
     """Return the folder of scripts of an environment, one for each version of Python."""
     try:
-        return distributions.install(wheel, tmp_path_factory.mktemp("environment") / "venv", PYTHONS[request.param])
+        folder = tmp_path_factory.mktemp("environment") / "venv"
+        return distributions.install(wheel, folder, PYTHONS[request.param], extra="server", lock="run")
     except distributions.IndexUnreachable as error:
         pytest.skip(f"No package index can be reached: {error}")
 

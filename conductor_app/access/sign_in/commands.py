@@ -276,7 +276,7 @@ def permit_link(user: User, by: str) -> None:
         record_access_change(USER_KIND, user.get_username(), "permit single sign-on", by)
 
 
-def delete_expired_sessions() -> int:
-    """Delete the rows of sessions that have expired. Returns how many."""
+def delete_expired_sessions(limit: int) -> int:
+    """Delete the rows of all sessions that have expired. Returns how many."""
     count: int = Session.objects.filter(expire_date__lt=timezone.now()).delete()[0]
     return count

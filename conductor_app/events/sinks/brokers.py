@@ -2,11 +2,7 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
-
-from amqp.exceptions import InternalError, IrrecoverableConnectionError, MessageNacked, RecoverableChannelError
-from kombu import Connection, Consumer, Exchange, Producer, Queue
-from kombu.exceptions import KombuError, SerializationError
+from typing import TYPE_CHECKING, Any
 
 from ...core.trace_context import HEADER
 from ...settings import conf
@@ -18,12 +14,16 @@ from .base import (
     Provider,
     SinkFailed,
     SinkUnavailable,
+    import_library,
     message_id_of,
     parse_payload,
     parse_queue,
     trace_headers,
     with_trace_of,
 )
+
+if TYPE_CHECKING:
+    from kombu import Connection, Exchange, Queue
 
 PREFETCHED = 10
 KOMBU_NOT_NOW = frozenset({"ClusterDownError", "MasterDownError", "OutOfMemoryError", "ReadOnlyError", "TryAgainError"})
@@ -39,44 +39,53 @@ class KombuProvider(Provider):
     def is_configured(self) -> bool:
         return bool(self.address())
 
-    def route(self, queue: str) -> tuple[Exchange, str, Queue]:
+    def route(self, queue: str) -> "tuple[Exchange, str, Queue]":
         """Return the exchange and routing key to publish to, and the queue to consume."""
-        name, options = parse_queue(queue)
-        source = Queue(name, durable=options.get("durable", "true") != "false")
-        return Exchange(""), name, source
+        kombu, (name, options) = import_library(self, "kombu"), parse_queue(queue)
+        source = kombu.Queue(name, durable=options.get("durable", "true") != "false")
+        return kombu.Exchange(""), name, source
 
-    def open_connection(self) -> Connection:
+    def open_connection(self) -> "Connection":
         self.require_configured()
         # Publisher confirms: a publish returns when the broker has the message. The timeouts cover a broker that hangs.
         amqp = {"confirm_publish": True, "read_timeout": ANSWER_SECONDS, "write_timeout": ANSWER_SECONDS}
         options = amqp if "amqp" in self.name else {"visibility_timeout": 60}
-        return Connection(self.address(), connect_timeout=CONNECT_SECONDS, transport_options=options)
+        kombu = import_library(self, "kombu")
+        connection: Connection = kombu.Connection(
+            self.address(), connect_timeout=CONNECT_SECONDS, transport_options=options
+        )
+        return connection
 
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
         exchange, key, source = self.route(queue)
         connection = self.open_connection()
-        refusals = (*connection.channel_errors, IrrecoverableConnectionError, SerializationError, ValueError)
+        amqp, kombu = import_library(self, "amqp.exceptions"), import_library(self, "kombu.exceptions")
+        refusals = (
+            *connection.channel_errors, amqp.IrrecoverableConnectionError, kombu.SerializationError, ValueError
+        )  # fmt: skip
+        failures = (*refusals, *connection.connection_errors, kombu.KombuError, amqp.MessageNacked, OSError)
         try:
             with connection:
                 connection.ensure_connection(max_retries=1, timeout=CONNECT_SECONDS)
                 self._put(connection, exchange, key, source, message_id, payload)
-        except (*refusals, *connection.connection_errors, KombuError, MessageNacked, OSError) as error:
+        except failures as error:
             name = type(error).__name__
-            is_later_possible = isinstance(error, RecoverableChannelError | InternalError) or name in KOMBU_NOT_NOW
+            is_recoverable = isinstance(error, (amqp.RecoverableChannelError, amqp.InternalError))
+            is_later_possible = is_recoverable or name in KOMBU_NOT_NOW
             if isinstance(error, refusals) and not is_later_possible:
                 raise SinkFailed(f"{self.name} did not accept the event: {name}.") from error
             raise SinkUnavailable(f"{self.name} cannot be reached: {name}.") from error
 
     def _put(
         self,
-        connection: Connection,
-        exchange: Exchange,
+        connection: "Connection",
+        exchange: "Exchange",
         key: str,
-        source: Queue,
+        source: "Queue",
         message_id: str,
         payload: dict[str, Any],
     ) -> None:
-        Producer(connection).publish(
+        import_library(self, "kombu").Producer(connection).publish(
             json.dumps(payload).encode(),
             exchange=exchange,
             routing_key=key,
@@ -89,7 +98,7 @@ class KombuProvider(Provider):
             timeout=CONNECT_SECONDS,
         )
 
-    def entities_to_declare(self, exchange: Exchange, source: Queue) -> list[Any]:
+    def entities_to_declare(self, exchange: "Exchange", source: "Queue") -> list[Any]:
         """Return the entities to declare before a message is published: the queue."""
         return [source]
 
@@ -105,7 +114,8 @@ class KombuProvider(Provider):
         with self.open_connection() as connection:
             connection.ensure_connection(max_retries=1, timeout=CONNECT_SECONDS)
             # Unacknowledged messages are redelivered: by AMQP when the connection ends, by Redis after a timeout.
-            with Consumer(connection, [source], on_message=on_message, prefetch_count=PREFETCHED):
+            kombu = import_library(self, "kombu")
+            with kombu.Consumer(connection, [source], on_message=on_message, prefetch_count=PREFETCHED):
                 while not is_stopping():
                     try:
                         connection.drain_events(timeout=LOOK_SECONDS)
@@ -130,15 +140,15 @@ class AmqpExchange(AmqpQueue):
 
     name = "amqp_exchange"
 
-    def route(self, queue: str) -> tuple[Exchange, str, Queue]:
-        name, options = parse_queue(queue)
+    def route(self, queue: str) -> "tuple[Exchange, str, Queue]":
+        kombu, (name, options) = import_library(self, "kombu"), parse_queue(queue)
         is_durable = options.get("durable", "true") != "false"
-        exchange = Exchange(name, type=options.get("exchangeType", "topic"), durable=is_durable)
+        exchange = kombu.Exchange(name, type=options.get("exchangeType", "topic"), durable=is_durable)
         key = options.get("routingKey", "#" if exchange.type == "topic" else "")
-        bound = Queue(options.get("bindQueueName", f"conductor.{name}"), exchange, key, durable=is_durable)
+        bound = kombu.Queue(options.get("bindQueueName", f"conductor.{name}"), exchange, key, durable=is_durable)
         return exchange, options.get("routingKey", ""), bound
 
-    def entities_to_declare(self, exchange: Exchange, source: Queue) -> list[Any]:
+    def entities_to_declare(self, exchange: "Exchange", source: "Queue") -> list[Any]:
         """Return only the exchange, because consumers bind their own queues."""
         return [exchange]
 

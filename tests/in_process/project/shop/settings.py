@@ -2,7 +2,13 @@
 
 import json
 import os
+import sys
 from pathlib import Path
+
+from conductor_app.processes.command_line import SERVER_PACKAGES
+
+# The packages of a server are not installed in a project.
+sys.modules |= dict.fromkeys(SERVER_PACKAGES)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 SECRET_KEY = "insecure, for tests only"
