@@ -33,7 +33,7 @@ from ..notifications import LOCAL_CALLER, Waiter
 from ..runs.models import Attempt
 from ..system_tasks.cancellation import CANCELLATIONS, Cancellation
 from ..tasks import store
-from ..tasks.commands.claims import claim_now
+from ..tasks.commands.claims import claim_now, releasing_undelivered
 from ..tasks.commands.next_claim import NextClaim
 from ..tasks.commands.pollers import record_poll
 from ..tasks.commands.reports import ReportOptions, release_claimed, renew_lease, report_task
@@ -181,8 +181,15 @@ class WorkerProcess:
 
     def _work(self) -> None:
         try:
-            while (attempt := self._wait_for_task()) is not None:
-                self._execute_in_a_row(attempt)
+            while not self.stopping.is_set():
+                try:
+                    if (attempt := self._wait_for_task()) is not None:
+                        self._execute_in_a_row(attempt)
+                except Exception:
+                    # The lease of a task that was claimed ends.
+                    log.exception("thread_interrupted")
+                    discard_broken_connection()
+                    self.stopping.wait(RETRY_SECONDS)
         finally:
             connections.close_all()
 
@@ -254,8 +261,18 @@ class WorkerProcess:
         return None, min([WAIT_SECONDS, *((at - now) / 1000 for at in later)])
 
     def execute(self, attempt: ClaimedAttempt, claim: NextClaim | None = None) -> None:
-        """Execute a claimed task, and report its result. `claim`: claims the next task with the report."""
+        """Execute a claimed task, and report its result. `claim`: claims the next task with the report.
+
+        If its input cannot be completed at the moment, the task is returned to its queue.
+        """
         task = self._tasks[attempt.queue].for_attempt(attempt)
+        try:
+            with releasing_undelivered([attempt.id], self.name):
+                inputs = secrets_for_worker(attempt).input or attempt.input
+        except Exception as error:
+            why = describe_transient(error) if is_transient(error) else type(error).__name__
+            log.warning("task_returned", extra={"attempt_id": attempt.id, "why": why})
+            return
         with (
             log_context(task.name, run_id=attempt.run_id, task_id=attempt.task_id, attempt_id=attempt.id),
             CANCELLATIONS.value.watching(attempt) as cancellation,
@@ -263,7 +280,7 @@ class WorkerProcess:
         ):
             self._running[attempt.id] = attempt
             try:
-                result = self._perform(task, attempt, cancellation, claim)
+                result = self._perform(task, attempt, inputs or {}, cancellation, claim)
                 if result is not None and not cancellation.is_canceled:
                     self._report(task, attempt, result, claim)
             finally:
@@ -272,17 +289,21 @@ class WorkerProcess:
             reset_queries()
 
     def _perform(
-        self, task: WorkerTask, attempt: ClaimedAttempt, cancellation: Cancellation, claim: NextClaim | None
+        self,
+        task: WorkerTask,
+        attempt: ClaimedAttempt,
+        inputs: Mapping[str, Any],
+        cancellation: Cancellation,
+        claim: NextClaim | None,
     ) -> Result | None:
         """Call the function. Returns what to report, or None if its report is stored, or must not be."""
-        inputs = secrets_for_worker(attempt).input or attempt.input
         context = TaskContext(
             run_id=attempt.run_id,
             workflow=attempt.run.name,
             step=str(attempt.task),
             attempt_id=attempt.id,
             attempt=attempt.number + 1,
-            input=inputs or {},
+            input=inputs,
         )
         try:
             with cancellation.stopping_by(partial(setattr, context, "is_canceled", True)):

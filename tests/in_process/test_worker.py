@@ -11,11 +11,15 @@ from django.test.utils import CaptureQueriesContext
 
 import conductor_app
 from conductor_app import TaskContext, TaskFailed, TaskPostponed, worker_task
+from conductor_app.access.commands.secrets import put_secret
+from conductor_app.access.secrets import clear_secret_cache
+from conductor_app.db.transient_errors import discard_broken_connection
 from conductor_app.definitions.models import TaskDefinition
 from conductor_app.in_process import tasks as declared
 from conductor_app.in_process import worker as worker_module
 from conductor_app.in_process.worker import LeaseKeeper, WorkerProcess
 from conductor_app.management.commands.conductor_worker import save_missing_definitions
+from conductor_app.processes.sweeps import handle_due_timers
 from conductor_app.runs.models import Attempt, Run, TaskLog
 from conductor_app.system_tasks.cancellation import CANCELLATIONS, Cancellation
 from conductor_app.tasks.commands.claims import claim_now
@@ -306,6 +310,32 @@ def test_a_stopped_process_returns_its_task_to_the_queue():
     may_end.set()
     for thread in worker._threads:
         thread.join(60)
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+@pytest.mark.parametrize("kind", ["OperationalError", "InterfaceError"])
+def test_an_error_of_the_moment_loses_no_task(faults, clock, monkeypatch, kind, atomic):
+    monkeypatch.setattr(worker_module, "RETRY_SECONDS", 0.0)
+
+    @worker_task("charge", atomic=atomic, retry_seconds=0, lease_seconds=10)
+    def charge(key):
+        return {"length": len(key)}
+
+    worker = process()
+    define_workflow("order", step("charge", inputParameters={"key": "${workflow.secrets.key}"}))
+    put_secret("key", "a long secret", "ann")
+    for fault in faults.at_each_call(kind):
+        run_id = conductor_app.start_workflow("order")
+        claimed = claim_now("charge", worker.name, 1)
+        clear_secret_cache()
+        with fault:
+            worker.execute(claimed[0])
+        discard_broken_connection()
+        clock.advance(seconds=11)
+        handle_due_timers(100)
+        worker.run_until_idle()
+
+        assert conductor_app.get_run(run_id).output == {"length": 13}, str(fault)
 
 
 @pytest.mark.parametrize("atomic", [False, True])
