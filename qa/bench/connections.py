@@ -5,7 +5,7 @@ import select
 import socket
 import time
 from collections.abc import Callable, Generator, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 CONTENT_LENGTH = re.compile(rb"content-length: *(\d+)")
@@ -19,8 +19,8 @@ class Reply(NamedTuple):
     body: bytes
 
 
-Script = Generator[bytes | None, Reply | None, None]
-"""A client: yields complete requests and receives replies. It yields None to be continued a little later."""
+Script = Generator[bytes | None, Any, None]
+"""A client: yields complete requests, and receives a Reply to each. It yields None to be continued a little later."""
 
 
 class Requests:
@@ -103,7 +103,7 @@ class Connection:
 
 def join_chunks(data: bytes) -> bytes:
     """Return the contents of a complete chunked body."""
-    contents = []
+    contents: list[bytes] = []
     while True:
         line, _, data = data.partition(b"\r\n")
         size = int(line, 16)

@@ -7,7 +7,6 @@ workers.
 """
 
 import os
-import sys
 from functools import partial
 from statistics import median
 from typing import Any
@@ -333,4 +332,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

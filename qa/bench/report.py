@@ -7,6 +7,7 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -137,7 +138,7 @@ class Report:
             for server in self.servers:
                 if measured := self.samples[name, server]:
                     timed = [each for each in measured if each.latency_ms]
-                    spans = [span(timed, lambda each, place=place: each.latency_ms[place], 1) for place in range(3)]
+                    spans = [span(timed, partial(latency_at, place), 1) for place in range(3)]
                     share = span(measured, lambda each: 100 * each.server_cpu / each.seconds, 0)
                     failed = sum(sum(each.errors.values()) for each in measured)
                     errors = ", ".join(sorted({error for each in measured for error in each.errors}))
@@ -272,6 +273,10 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def cpu_ratio(mine: Sample, its: Sample) -> float:
     return mine.cpu_ms_per_task / its.cpu_ms_per_task
+
+
+def latency_at(place: int, sample: Sample) -> float:
+    return sample.latency_ms[place]
 
 
 def span(samples: list[Sample], figure: Figure, digits: int) -> str:

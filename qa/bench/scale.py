@@ -78,7 +78,7 @@ def measure_in_process(folder: Path, runs: int) -> dict[str, Row]:
     environment = os.environ | sizes | {"FOLDER": str(folder), "TRIES": os.environ.get("TRIES", "5")}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     assert process.stdout
-    rows = {}
+    rows: dict[str, tuple[float, str]] = {}
     for line in process.stdout:
         if line.startswith("{"):
             rows |= {name: tuple(row) for name, row in json.loads(line).items()}
@@ -198,4 +198,4 @@ def measure_commands(client: Any) -> Iterator[tuple[str, Row]]:
 
 
 if __name__ == "__main__":
-    sys.exit(measure() if "measure" in sys.argv else main())
+    measure() if "measure" in sys.argv else main()

@@ -7,7 +7,6 @@ prints the query plans; ONLY=text selects the rows whose name contains the text.
 
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -37,7 +36,9 @@ def id_of(number: int) -> str:
     return f"{moment[:8]}-{moment[8:]}-7000-8000-{number:012x}"
 
 
-WORKFLOWS = {
+Query = dict[str, str | int]
+
+WORKFLOWS: dict[str, Query] = {
     "no condition": {},
     "a deep page": {"start": 20_000},
     "workflowId": {"query": f"workflowId = {id_of(RUNS // 3)}"},
@@ -86,7 +87,7 @@ WORKFLOWS = {
     "sort updateTime:DESC": {"sort": "updateTime:DESC"},
     "sort startTime:ASC of one type": {"sort": "startTime:ASC", "query": "workflowType = flow_00"},
 }
-TASKS = {
+TASKS: dict[str, Query] = {
     "no condition": {},
     "taskId": {"query": f"taskId = {id_of(RUNS // 3)}"},
     "workflowId": {"query": f"workflowId = {id_of(RUNS // 3)}"},
@@ -112,7 +113,7 @@ TASKS = {
     "output.total > 990": {"query": "output.total > 990"},
     "freeText, never": {"freeText": "nowhere"},
 }
-PAGES = {
+PAGES: dict[str, Query] = {
     "the list of runs": {},
     "failed runs": {"status": "FAILED"},
     "runs of a type that failed": {"name": "flow_00", "status": "FAILED"},
@@ -164,8 +165,7 @@ class SqlDialect:
 def insert_statement(model: Any, columns: dict[str, str], rows: str, dialect: SqlDialect) -> str:
     """Return a statement that inserts rows; other columns have the default of the model."""
     named = {
-        field.column: columns.pop(field.column, None) or literal(field, dialect)
-        for field in model._meta.concrete_fields
+        field.column: columns.pop(field.column, "") or literal(field, dialect) for field in model._meta.concrete_fields
     }
     assert not columns, columns
     return f"INSERT INTO {model._meta.db_table} ({', '.join(named)}) SELECT {', '.join(named.values())} FROM {rows}"
@@ -456,7 +456,7 @@ def measure() -> None:
         for name, query in queries.items():
             if os.environ.get("ONLY", "") not in f"{title} {name}":
                 continue
-            query = {"size": 100, **query} if title != "pages" else query
+            query = query if title == "pages" else {"size": 100, **query}
             times, cpus, reply = measure_request(partial(client.get, address, query))
             summary = f"status {reply.status_code}"
             if title != "pages" and reply.status_code == 200:
@@ -525,4 +525,4 @@ def prepare() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -12,13 +12,18 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from .experiment import Plan, run_experiment, summarize
 from .faults import Fault, catalog, fault_sequence
 from .processes import ROOT
 from .servers_under_test import ClusterServer, EmbeddedServer, ServerUnderTest
 
-PROFILES = {"cluster": (ClusterServer,), "embedded": (EmbeddedServer,), "both": (ClusterServer, EmbeddedServer)}
+PROFILES: dict[str, tuple[Any, ...]] = {
+    "cluster": (ClusterServer,),
+    "embedded": (EmbeddedServer,),
+    "both": (ClusterServer, EmbeddedServer),
+}
 EMBEDDED_SHARE = 0.2
 
 

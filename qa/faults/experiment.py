@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
@@ -96,8 +97,12 @@ def inject_faults(plan: Plan, server: ServerUnderTest, history: History, say: Ca
     for number, fault in enumerate(plan.faults(server, chance), 1):
         if time.monotonic() >= ends_at:
             break
-        inject(fault, plan, server, history, chance, lambda text, number=number: say(f"{number:4} {text}"))
+        inject(fault, plan, server, history, chance, partial(_say_with_number, say, number))
         time.sleep(chance.uniform(*plan.pauses))
+
+
+def _say_with_number(say: Callable[[str], None], number: int, text: str) -> None:
+    say(f"{number:4} {text}")
 
 
 def inject(

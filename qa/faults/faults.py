@@ -72,7 +72,12 @@ def _connection_faults(name: str, proxies: Mapping[str, Proxy]) -> list[Fault]:
             chosen = [proxies[role] for role in roles]
             for proxy in chosen:
                 act(proxy)
-            return Injection(" ".join(roles), lambda: [proxy.heal() for proxy in chosen] and None)
+
+            def heal() -> None:
+                for proxy in chosen:
+                    proxy.heal()
+
+            return Injection(" ".join(roles), heal)
 
         return inject
 

@@ -10,6 +10,7 @@ import urllib.request
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -258,7 +259,7 @@ class EmbeddedServer(ServerUnderTest):
         return super().is_ready() and all(self._find(kind) for kind in self.KINDS)
 
     def targets(self) -> dict[str, Pids]:
-        kinds: dict[str, Pids] = {kind: lambda kind=kind: self._find(kind) for kind in self.KINDS}
+        kinds: dict[str, Pids] = {kind: partial(self._find, kind) for kind in self.KINDS}
         return {"serve": _tree_of(self.members[0]), **kinds}
 
     def _find(self, kind: str) -> list[int]:

@@ -181,7 +181,7 @@ def a_late_report_changes_nothing(evidence: Evidence) -> Iterator[Violation]:
 def one_worker_holds_an_attempt(evidence: Evidence) -> Iterator[Violation]:
     """An attempt is claimed once, and again only after a worker has returned it. The next attempt follows its end."""
     rule = "one worker holds an attempt"
-    returned = Counter()
+    returned: Counter[tuple[str, str]] = Counter()
     for event in evidence.of("report"):
         if event["outcome"] == "IN_PROGRESS":
             returned[event["task"], event["token"]] = 1
@@ -210,7 +210,8 @@ def a_task_of_a_reply_is_held_by_its_worker(evidence: Evidence) -> Iterator[Viol
         if event.get("with_report") and id not in returned:
             others = (holders[id] | {evidence.tasks.get(id, {}).get("workerId", worker)}) - {worker}
             if others:
-                yield Violation(rule, id, f"was claimed for {worker}, but {', '.join(sorted(others))} had it too")
+                names = ", ".join(sorted(map(str, others)))
+                yield Violation(rule, id, f"was claimed for {worker}, but {names} had it too")
 
 
 def _early_successors(evidence: Evidence, claims: Mapping[str, Sequence[Event]]) -> Iterator[Violation]:
@@ -340,14 +341,12 @@ def errors_are_retryable(evidence: Evidence) -> Iterator[Violation]:
         for event in evidence.of(kind):
             if event["status"] in (200, 204):
                 continue
-            subject = f"{kind} at {event['at']:.3f}"
+            subject, opened_at = f"{kind} at {event['at']:.3f}", event.get("connected") or event["sent"]
             if event["status"] not in (0, 503):
                 yield Violation(rule, subject, f"{event['status']} {event.get('body')}"[:300])
             elif event["status"] == 503 and not _is_retryable(event.get("body")):
                 yield Violation(rule, subject, f"503 without retryable: {event.get('body')}"[:300])
-            elif not evidence.impaired_within(
-                event.get("connected", event["sent"]) - ERROR_GRACE_SECONDS, event["at"] + ERROR_GRACE_SECONDS
-            ):
+            elif not evidence.impaired_within(opened_at - ERROR_GRACE_SECONDS, event["at"] + ERROR_GRACE_SECONDS):
                 yield Violation(rule, subject, f"{event['status']} without a fault: {event.get('body')}"[:300])
 
 

@@ -57,7 +57,7 @@ def all_endpoints() -> list[Endpoint]:
     """Return every address, in a fixed order."""
     found = {}
     for view, pattern, *_ in extract_views_from_urlpatterns(get_resolver().url_patterns):
-        template = simplify_regex(pattern)
+        template = simplify_regex(str(pattern))
         found[template] = Endpoint(template, _area_of(template))
         for method, operation in getattr(getattr(view, "view_class", None), "methods", {}).items():
             found[template].bodies[method] = SCHEMAS.get(operation.name)

@@ -273,7 +273,7 @@ def read_objects() -> Objects:
         "group_id": _newest(models.FailureGroup), "alert_id": _newest(models.Alert), "object_id": ids["run_id"],
     }  # fmt: skip
     by_model = {
-        model._meta.model_name: _newest(model)
+        str(model._meta.model_name): _newest(model)
         for model in (
             *apps.get_app_config("conductor").get_models(),
             *apps.get_app_config("django_celery_beat").get_models(),

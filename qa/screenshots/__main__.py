@@ -14,11 +14,12 @@ from base64 import b64decode
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import django
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, sync_playwright
 
 from qa.screenshots.animation import animated_webp
 from tests.browser.page_checks import (
@@ -51,7 +52,9 @@ DOCUMENTED = {
 FILM = ("failures", "failure-group", "run", "bulk-plan", "operation")
 """The scenes of the film: failures, one cause, a failed run, the plan of a retry, and a canary that has paused."""
 SCENE_MS = 2500
-IMAGE_SIZE, IMAGE_SCALE, IMAGE_QUALITY = {"width": 1280, "height": 800}, 1.5, 55
+IMAGE_SIZE: ViewportSize = {"width": 1280, "height": 800}
+IMAGE_SCALE, IMAGE_QUALITY = 1.5, 55
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
 def main() -> None:
@@ -147,14 +150,14 @@ def take_images(program: str, screens: Mapping[str, str]) -> list[str]:
         session = page.context.new_cdp_session(page)
         for name, screen in DOCUMENTED.items():
             open_screen(page, screen, screens[screen])
-            for theme in ("light", "dark"):
+            for theme in THEMES:
                 page.emulate_media(color_scheme=theme)
                 shot = session.send("Page.captureScreenshot", {"format": "webp", "quality": IMAGE_QUALITY})
                 (IMAGES / f"{name}-{theme}.webp").write_bytes(b64decode(shot["data"]))
         page = sign_in(browser)
         page.set_viewport_size(IMAGE_SIZE)
         session = page.context.new_cdp_session(page)
-        for theme in ("light", "dark"):
+        for theme in THEMES:
             page.emulate_media(color_scheme=theme)
             stills = []
             for screen in FILM:
@@ -178,7 +181,7 @@ def take_pictures(page: Page, name: str) -> list[str]:
     for size, viewport in (("wide", WIDE), ("narrow", NARROW)):
         page.set_viewport_size(viewport)
         is_short = page.evaluate("document.documentElement.scrollHeight") < TALLEST
-        for theme in ("light", "dark"):
+        for theme in THEMES:
             page.emulate_media(color_scheme=theme)
             page.screenshot(path=TARGET / f"{name}-{size}-{theme}.png", full_page=is_short)
         found = axe_violations(page, RULES if size == "wide" else ["color-contrast"])

@@ -167,10 +167,9 @@ def _standalone() -> dict[str, str]:
 
 def _definitions() -> dict[str, str]:
     versions = WorkflowDefinition.objects.order_by("version")
-    order, returns = (versions.filter(name=name).last() for name in ("order_fulfilment", "return_intake"))
-    task = TaskDefinition.objects.get(name="book_courier")
-    order, returns = (f"/admin/conductor/workflowdefinition/{row.pk}" for row in (order, returns))
-    task = f"/admin/conductor/taskdefinition/{task.pk}"
+    newest = [_newest(versions.filter(name=name)).pk for name in ("order_fulfilment", "return_intake")]
+    order, returns = (f"/admin/conductor/workflowdefinition/{pk}" for pk in newest)
+    task = f"/admin/conductor/taskdefinition/{TaskDefinition.objects.get(name='book_courier').pk}"
     return {
         "workflow": f"{returns}/change/",
         "trends": f"{returns}/change/?range=7d",

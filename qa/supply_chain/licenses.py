@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, metadata
+from typing import Any
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
@@ -89,7 +90,7 @@ def license_of(package: str) -> str:
     if package in READ_IN_THE_PACKAGE:
         return READ_IN_THE_PACKAGE[package]
     try:
-        described = metadata(package)
+        described: Any = metadata(package)
     except PackageNotFoundError:
         return "not installed"
     classifiers = [value for value in described.get_all("Classifier", []) if value.startswith("License :: OSI")]

@@ -5,10 +5,11 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize
 
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
-WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
+WIDE: ViewportSize = {"width": 1440, "height": 900}
+NARROW: ViewportSize = {"width": 360, "height": 740}
 MIDDLE_WIDTHS = (1280, 1024, 800)
 RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa")
 CHROMIUMS = ("chromium-headless-shell", "chromium", "chromium-browser")

@@ -1,5 +1,7 @@
 """Demo data of operators: notes, requests, saved views and open work."""
 
+from typing import Any
+
 from django.contrib.auth.models import Group, User
 
 from conductor_app.access.commands import applications
@@ -31,7 +33,7 @@ from qa.screenshots.demo_data.returns import RETURN, freeze_time_at, start_retur
 
 PLACED = "conductor:shop:return_announced"
 LETTER = "Write to ${customer} in ${language}.\nThe refund of ${amount} for order ${order} is on its way."
-NIGHTS = {"cronExpression": "0 30 2 * * *", "zoneId": "Europe/Berlin"}
+NIGHTS: dict[str, Any] = {"cronExpression": "0 30 2 * * *", "zoneId": "Europe/Berlin"}
 TRACKING = {
     "name": "track_parcel",
     "version": 1,
@@ -85,6 +87,7 @@ def create_failure_notes(now: int) -> None:
 
 def create_schedules(now: int) -> None:
     with freeze_time_at(now - 3 * DAY):
+        more: dict[str, Any]
         for name, more in {
             "nightly_return_report": NIGHTS | {"description": "Returns of the last day."},
             "hourly_carrier_sync": {"cronExpression": "0 0 * * * *", "zoneId": "UTC", "paused": True},
@@ -176,7 +179,7 @@ def create_open_returns(now: int) -> None:
         start_return(now - (60 + 100 * number) * MINUTE, 4211 + 977 * number, expensive=True)
         spent = work_on_task(now - (59 + 100 * number) * MINUTE, "collect_return", 4_000, label="RL0815")
         work_on_task(spent + 500, "inspect_goods", 11_000, verdict="damaged")
-    asked = Task.objects.filter(ref="approve_refund").order_by("pk").last()
+    asked = Task.objects.filter(ref="approve_refund").latest("pk")
     with freeze_time_at(now - 30 * MINUTE):
         human_tasks.add_comment(asked.pk, "The customer sent pictures; see the ticket.", "otto")
     for number in range(9):
@@ -187,7 +190,7 @@ def create_open_returns(now: int) -> None:
             )
     with freeze_time_at(now - 3_000):
         claim_tasks("inspect_goods", worker="hall-1@7", count=2, wait_ms=0)
-    first = Attempt.objects.filter(queue="collect_return", status="PENDING").order_by("pk").first()
+    first = Attempt.objects.filter(queue="collect_return", status="PENDING").earliest("pk")
     with freeze_time_at(now - 2_000):
         queue_commands.pause_queue("collect_return", "otto", "the van is in repair until noon")
         queue_commands.drain_worker("hall-2@7", "otto", "update to build 8")
