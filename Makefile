@@ -49,6 +49,9 @@ endef
 # With huge pages for allocations of glibc, the tests take 4 % less time.
 test test-all: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
 
+# Few of the random examples, because `make test-all` tries all.
+test: export EXAMPLE_FACTOR ?= 0.2
+
 # The fast tests, in about five minutes on 2 cores: no browsers, SDKs, processes and upgrades. On PostgreSQL those of commands.
 test: .venv/for-test
 	$(call on_both_databases,-m "not slow",-n 1 -m "commands and not slow")
@@ -120,7 +123,7 @@ lint: .venv/for-test
 	$(BIN) -m ruff format --check .
 	$(BIN) -m djlint --check --quiet templates
 	$(BIN) -m djlint --lint --quiet templates
-	$(BIN) -m mypy conductor_app examples/demo qa/release.py
+	$(BIN) -m mypy conductor_app examples/demo qa
 	$(BIN) manage.py check
 	$(BIN) manage.py makemigrations --check --dry-run
 	LOG_LEVEL=WARNING $(BIN) manage.py lintmigrations --settings=conductor_app.settings.linting --quiet ok ignore

@@ -8,23 +8,18 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from hypothesis import HealthCheck, settings
 
 from conductor_app.utils import clock as product_clock
 from conductor_app.utils import memory_tuning, process_state
 from conductor_app.utils import randomness as product_randomness
-from tests import database_baseline, reply_check, slow_tests
+from tests import database_baseline, hypothesis_profile, reply_check, slow_tests
 from tests.fault_injection import FaultInjector
 from tests.pure_decisions import forbid_statements
 
 # Fixtures that tests of several slices share.
-pytest_plugins = ["tests.page_fixtures", "tests.api_fixtures", "tests.access_fixtures", "conductor_app.testing.plugin"]
+pytest_plugins = ["tests.api_fixtures", "tests.page_fixtures", "tests.access_fixtures", "conductor_app.testing.plugin"]
 
-# A busy machine may be slow: health checks of Hypothesis would report it as a failure.
-settings.register_profile(
-    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
-settings.load_profile("patient")
+hypothesis_profile.load_profile()
 
 # 1 March 2027, 12:00:00 UTC
 NOON = 1_803_902_400_000

@@ -24,7 +24,7 @@ FOLDERS = {
     "packaging": "builds and installations of the package",
     "upgrade": "former versions and backups",
 }
-FIXTURES = {"faults", "live_server", "new_data_folder"}
+FIXTURES = {"bucket", "faults", "live_server", "new_data_folder"}
 """`faults` repeats an operation with an error at each call. The others are for servers."""
 COMMANDS = (
     *("bulk", "db", "events", "human_tasks", "payloads", "processes", "runs", "scenarios", "schedules"),
@@ -33,7 +33,7 @@ COMMANDS = (
 """Folders with commands on rows that processes change at the same time, whose SQL depends on the database."""
 PAGES = {"admin_client", "operator", "viewer"}
 """Clients of users of the pages."""
-NAMES = {"ThreadedWebServer", "Popen", "run_forked", "running_server", "subprocess"}
+NAMES = {"ThreadedWebServer", "Popen", "brokers", "run_forked", "running_server", "subprocess"}
 """What starts a process or a server."""
 
 

@@ -1,17 +1,17 @@
 """The pages of form templates: listed, written, versioned, deleted; and the forms that they draw for people."""
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 
 from conductor_app.access.models import AuditEntry
-from conductor_app.access.permissions import role_group
 from conductor_app.definitions.sources import commands as bundles
 from conductor_app.human_tasks import commands as human_tasks
 from conductor_app.human_tasks import form_templates as human_tasks_form_templates
 from conductor_app.human_tasks.models import FormTemplate
+from tests.access.users import client_with
+from tests.builders import human
 from tests.page_text import html, page_text
-from tests.stored_scenarios import define_workflow, newest_attempt_of, reload_run, start_run, step
+from tests.scenario import define_workflow, newest_attempt_of, reload_run, start_run
 
 LIST = "/admin/form-templates/"
 SCHEMA = {
@@ -34,11 +34,7 @@ def kept(clock, db) -> FormTemplate:
 @pytest.fixture
 def author(db) -> Client:
     """Return a client of a user who may edit definitions."""
-    user = User.objects.create_user("otto", is_staff=True)
-    user.groups.add(role_group("METADATA_MANAGER"))
-    client = Client()
-    client.force_login(user)
-    return client
+    return client_with(role="METADATA_MANAGER", name="otto")
 
 
 def typed(text: str, **fields: str) -> dict[str, str]:
@@ -116,7 +112,7 @@ def test_a_list_of_templates_takes_few_queries(operator, kept, django_assert_max
 
 def names_template(version: int = 0):
     said = {"userFormTemplate": {"name": "approval", "version": version}, "displayName": "Approve"}
-    return step("approve", "HUMAN", inputParameters={"__humanTaskDefinition": said})
+    return human("approve", inputParameters={"__humanTaskDefinition": said})
 
 
 def test_the_form_of_a_human_task_is_built_from_the_template_of_its_step(operator, kept):
@@ -142,7 +138,7 @@ def test_a_draft_saved_by_a_client_prefills_the_form(operator, kept):
 
 def test_an_assignment_is_skipped_on_the_page(operator, kept):
     to = [{"assignee": {"userType": "CONDUCTOR_USER", "user": who}} for who in ("ann", "bob")]
-    define_workflow("order", step("approve", "HUMAN", inputParameters={"__humanTaskDefinition": {"assignments": to}}))
+    define_workflow("order", human("approve", inputParameters={"__humanTaskDefinition": {"assignments": to}}))
     here = f"/admin/human-tasks/{newest_attempt_of(start_run('order'), 'approve').pk}/"
     assert "Skip to the next assignee" in page_text(operator.get(here))
 

@@ -6,14 +6,15 @@ from django.contrib.auth.models import Group, User
 from conductor_app.access.models import AuditEntry
 from conductor_app.human_tasks import commands as human_tasks
 from conductor_app.human_tasks.models import HumanTask
+from tests.builders import human
 from tests.page_text import html, page_text
-from tests.stored_scenarios import define_workflow, newest_attempt_of, reload_run, start_run, step
+from tests.scenario import define_workflow, newest_attempt_of, reload_run, start_run
 
 INBOX = "/admin/human-tasks/"
 
 
 def ask(**said):
-    return step("approve", "HUMAN", inputParameters={"__humanTaskDefinition": said})
+    return human("approve", inputParameters={"__humanTaskDefinition": said})
 
 
 def to(who, minutes=0, kind="CONDUCTOR_USER"):

@@ -9,7 +9,7 @@ from conductor_app.human_tasks import commands as human_tasks
 from conductor_app.human_tasks.models import HumanTask
 from conductor_app.processes.sweeps import handle_due_timers
 from conductor_app.runs.models import Attempt
-from tests.step_documents import step
+from tests.builders import set_variable, simple, step_of
 
 SCHEMA = {"type": "object", "required": ["ok"], "properties": {"ok": {"type": "boolean"}}}
 LAYOUT = {"type": "VerticalLayout", "elements": [{"type": "Control", "scope": "#/properties/ok"}]}
@@ -20,7 +20,7 @@ def to(user: str, kind: str = "EXTERNAL_USER", minutes: int = 0) -> dict[str, An
 
 
 def human(ref: str = "approve", **said: Any) -> dict[str, Any]:
-    return step("HUMAN", ref, inputParameters={"__humanTaskDefinition": said, "order": "${workflow.input.order}"})
+    return step_of("HUMAN", ref, inputParameters={"__humanTaskDefinition": said, "order": "${workflow.input.order}"})
 
 
 def begin(api, *steps, **fields) -> str:
@@ -104,7 +104,7 @@ def test_a_task_is_claimed_for_an_external_user_and_by_no_other(api):
 
 
 def test_an_output_is_saved_piece_by_piece_and_completed_with_the_run_going_on(api):
-    task = begin(api, human(), step("SET_VARIABLE", "last", inputParameters={"was": "${approve.output.ok}"}))
+    task = begin(api, human(), set_variable("last", was="${approve.output.ok}"))
 
     assert api.post(f"/human/tasks/{task}/update?complete=false", {"a": 1, "ok": False}).content == b""
     assert api.post(f"/human/tasks/{task}/update", {"ok": True}).status_code == 200
@@ -132,7 +132,7 @@ def test_a_task_is_completed_by_its_reference_in_the_workflow(api):
 
 
 def test_a_task_of_a_loop_is_found_by_its_iteration(api):
-    loop = step("DO_WHILE", "loop", loopCondition="$.loop['iteration'] < 2", loopOver=[human()])
+    loop = step_of("DO_WHILE", "loop", loopCondition="$.loop['iteration'] < 2", loopOver=[human()])
     api.define(loop)
     run = api.start()
     where = f"/human/tasks/update/taskRef?workflowId={run}&taskRefName=approve&complete=true"
@@ -224,7 +224,7 @@ CALLS = [
 
 @pytest.mark.parametrize(("method", "path", "body"), CALLS)
 def test_unknown_and_non_human_tasks_are_not_found(api, method, path, body):
-    api.define(step("SIMPLE", "pay"))
+    api.define(simple("pay"))
     [other] = api.workflow(api.start())["tasks"]
 
     for id in ("none", other["taskId"]):
@@ -298,65 +298,6 @@ def test_records_of_tasks_are_removed_with_their_workflow_only(api):
     assert api.delete("/human/tasks/delete", ["gone"]).status_code == 200
 
 
-@pytest.fixture
-def many(api) -> dict[str, str]:
-    """Return tasks in all states, by the name of the case."""
-    tasks = {
-        "pending": begin(api, human()),
-        "bob": begin(api),
-        "ann": begin(api, human("second", assignments=[to("ann")])),
-    }
-    tasks["claimed"] = begin(api, input={"order": {"id": 42, "words": "red shoes"}})
-    api.post(f"/human/tasks/{tasks['claimed']}/externalUser/bob")
-    tasks["done"] = begin(api)
-    api.post(f"/human/tasks/{tasks['done']}/update?complete=true", {"price": 12})
-    tasks["ended"] = begin(api)
-    api.delete(f"/workflow/{run_of(api, tasks['ended'])['workflowId']}")
-    return tasks
-
-
-BOB = {"userType": "EXTERNAL_USER", "user": "bob"}
-FILTERS = [
-    ({}, "ended done claimed ann bob pending"),
-    ({"states": ["PENDING"]}, "pending"),
-    ({"states": ["ASSIGNED"]}, "ann bob"),
-    ({"states": ["IN_PROGRESS"]}, "claimed"),
-    ({"states": ["PENDING", "ASSIGNED"]}, "ann bob pending"),
-    ({"states": ["PENDING", "IN_PROGRESS"]}, "claimed pending"),
-    ({"states": ["PENDING", "ASSIGNED", "IN_PROGRESS"]}, "claimed ann bob pending"),
-    ({"states": ["COMPLETED"]}, "done"),
-    ({"states": ["DELETED"]}, "ended"),
-    ({"states": ["TIMED_OUT"]}, ""),
-    ({"states": ["ASSIGNED", "COMPLETED"], "assignees": [BOB]}, "done bob"),
-    ({"states": ["ASSIGNED"], "assignees": [{"user": "ann"}]}, "ann"),
-    ({"assignees": [{"userType": "CONDUCTOR_USER", "user": "bob"}]}, ""),
-    ({"claimants": [BOB]}, "claimed"),
-    ({"claimants": [{"user": "eve"}]}, ""),
-    ({"taskRefNames": ["second"]}, "ann"),
-    ({"definitionNames": ["second"]}, "ann"),
-    ({"displayNames": ["second"]}, "ann"),
-    ({"workflowNames": ["other"]}, ""),
-    ({"taskInputQuery": "order.id = 42"}, "claimed"),
-    ({"taskInputQuery": "order.id = 41"}, ""),
-    ({"taskInputQuery": "order.id > 41 AND order.words = 'red shoes'"}, "claimed"),
-    ({"taskInputQuery": "red shoes"}, "claimed"),
-    ({"taskOutputQuery": "price >= 12"}, "done"),
-    ({"fullTextQuery": "RED"}, "claimed"),
-    ({"fullTextQuery": "second"}, "ann"),
-    ({"searchType": "INBOX"}, "pending"),
-]
-
-
-@pytest.mark.parametrize(("filters", "expected"), FILTERS, ids=str)
-def test_a_search_finds_by_each_filter_the_newest_first(api, many, filters, expected):
-    hits = search(api, **filters)
-
-    names = {task: name for name, task in many.items()}
-    assert " ".join(names[each["taskId"]] for each in hits["results"]) == expected
-    assert (hits["totalHits"], hits["hits"], hits["start"]) == (len(expected.split()), len(expected.split()), 0)
-    assert hits["pageSizeLimit"] == 100 and "totalHitsIsLowerBound" not in hits
-
-
 def test_a_search_finds_by_the_time_of_the_last_change_and_by_workflow(api, clock):
     first = begin(api)
     since = clock.now()
@@ -371,27 +312,6 @@ def test_a_search_finds_by_the_time_of_the_last_change_and_by_workflow(api, cloc
     assert found(api, workflowIds=[run_of(api, first)["workflowId"]]) == [first]
 
 
-def test_a_search_is_read_page_by_page(api, many):
-    pages = [search(api, start=start, size=2) for start in (0, 2, 4, 6)]
-
-    assert [len(page["results"]) for page in pages] == [2, 2, 2, 0]
-    assert {page["totalHits"] for page in pages} == {6}
-    assert len({each["taskId"] for page in pages for each in page["results"]}) == 6
-    assert found(api, assignees=[BOB], start=1, size=1) == [many["done"]]
-
-
-def test_a_search_scans_a_limited_number_and_reports_that(api, many, monkeypatch):
-    from conductor_app.human_tasks import queries as human_tasks
-
-    monkeypatch.setattr(human_tasks, "SEARCHED_ROWS", 2)
-    hits = search(api, states=["PENDING", "ASSIGNED", "IN_PROGRESS"])
-    assert (hits["totalHits"], hits["totalHitsIsLowerBound"]) == (2, True) and hits["searchedSince"] > 0
-    monkeypatch.undo()
-    monkeypatch.setattr(human_tasks, "MAX_READ", 2)
-    hits = search(api, displayNames=["Approve"])
-    assert (hits["totalHits"], hits["totalHitsIsLowerBound"]) == (2, True)
-
-
 def test_a_page_of_a_search_takes_the_same_number_of_statements_whatever_its_length(api, django_assert_num_queries):
     for _ in range(6):
         begin(api)
@@ -399,11 +319,6 @@ def test_a_page_of_a_search_takes_the_same_number_of_statements_whatever_its_len
     for size in (1, 6):
         with django_assert_num_queries(12):
             search(api, size=size)
-
-
-def test_display_names_of_open_tasks_are_listed(api, many):
-    assert api.get("/human/tasks/getTaskDisplayNames").json() == ["Approve", "approve", "second"]
-    assert api.get("/human/tasks/getTaskDisplayNames?searchType=INBOX").json() == ["approve"]
 
 
 def test_the_pages_and_the_api_share_one_claim(api):

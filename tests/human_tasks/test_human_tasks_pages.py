@@ -4,8 +4,10 @@ import pytest
 
 from conductor_app.access.models import AuditEntry
 from conductor_app.runs.commands import control
+from tests.access.users import client_with
+from tests.builders import human, set_variable, step_of
 from tests.page_text import html, page_text, run_url
-from tests.stored_scenarios import define_task, define_workflow, newest_attempt_of, reload_run, start_run, step
+from tests.scenario import define_task, define_workflow, newest_attempt_of, reload_run, start_run
 
 INBOX = "/admin/human-tasks/"
 SCHEMA = {
@@ -21,8 +23,8 @@ SCHEMA = {
 
 @pytest.fixture
 def asked(clock, db):
-    verdict = step("verdict", "SET_VARIABLE", inputParameters={"was": "${approve.output.approved}"})
-    define_workflow("order", step("approve", "HUMAN", inputParameters={"total": "${workflow.input.total}"}), verdict)
+    verdict = set_variable("verdict", was="${approve.output.approved}")
+    define_workflow("order", human("approve", inputParameters={"total": "${workflow.input.total}"}), verdict)
     return start_run("order", correlation_id="order-4711", input={"total": 1999})
 
 
@@ -107,10 +109,8 @@ def test_a_viewer_sees_the_task_and_cannot_complete_it(viewer, asked):
     assert reload_run(asked).status == "RUNNING"
 
 
-def test_the_inbox_requires_permission_to_view_runs(client, django_user_model, db):
-    client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
-
-    assert client.get(INBOX).status_code == 403
+def test_the_inbox_requires_permission_to_view_runs(db):
+    assert client_with().get(INBOX).status_code == 403
 
 
 def test_the_page_of_the_run_leads_to_the_answer(operator, asked):
@@ -131,8 +131,8 @@ def with_schema(request, clock, db):
     is_defined = request.param == "by the task's definition"
     if is_defined:
         define_task("approve", retryCount=0, outputSchema={"type": "JSON", "data": SCHEMA}, enforceSchema=True)
-    told = {} if is_defined else {"__humanTaskDefinition": {"jsonSchema": SCHEMA}}
-    define_workflow("order", step("approve", "HUMAN", inputParameters=told))
+    inputs = {} if is_defined else {"__humanTaskDefinition": {"jsonSchema": SCHEMA}}
+    define_workflow("order", human("approve", inputParameters=inputs))
     return start_run("order")
 
 
@@ -148,7 +148,7 @@ def test_a_form_is_built_from_the_schema(operator, with_schema):
 
 
 @pytest.mark.parametrize(
-    ("typed", "told"),
+    ("typed", "message"),
     [
         ({"output.approved": "true", "output.limit": "9999"}, "maximum"),
         ({"output.approved": "true", "output.limit": "many"}, "Enter a whole number."),
@@ -156,11 +156,11 @@ def test_a_form_is_built_from_the_schema(operator, with_schema):
     ],
     ids=["too much", "no number", "a part is missing"],
 )
-def test_an_invalid_value_is_reported_at_its_field_without_failing_the_task(operator, with_schema, typed, told):
+def test_an_invalid_value_is_reported_at_its_field_without_failing_the_task(operator, with_schema, typed, message):
     page = operator.post(task_of(with_schema), {"mode": "form", **typed, "outcome": "COMPLETED"})
 
     assert 'class="error"' in html(page) and f'value="{typed["output.limit"]}"' in html(page)
-    assert told in " ".join([*page.context["answer"].form_errors, *page.context["fields"][1].errors])
+    assert message in " ".join([*page.context["answer"].form_errors, *page.context["fields"][1].errors])
     assert reload_run(with_schema).status == "RUNNING"
 
 
@@ -187,10 +187,10 @@ def test_failing_a_task_requires_no_form_values(operator, with_schema):
 
 def route(field: str, *cases: str):
     """Return a SWITCH that reads one member of the answer."""
-    bodies = {case: [step(f"on_{case}", "SET_VARIABLE", inputParameters={"way": case})] for case in cases}
-    return step(
-        "route",
+    bodies = {case: [set_variable(f"on_{case}", way=case)] for case in cases}
+    return step_of(
         "SWITCH",
+        "route",
         evaluatorType="value-param",
         expression="value",
         inputParameters={"value": f"${{approve.output.{field}}}"},
@@ -201,7 +201,7 @@ def route(field: str, *cases: str):
 def start_with(*later, schema=None):
     """Start a run whose human task is followed by the given steps."""
     question = {"__humanTaskDefinition": {"jsonSchema": schema}} if schema else {}
-    define_workflow("order", step("approve", "HUMAN", inputParameters=question), *later)
+    define_workflow("order", human("approve", inputParameters=question), *later)
     return start_run("order")
 
 
@@ -230,7 +230,7 @@ def test_the_buttons_fill_in_one_field_and_the_form_has_the_others(operator, clo
     ("pressed", "done", "label"), [("true", "Approved", "Approve"), ("false", "Rejected", "Reject")]
 )
 def test_a_decision_is_named_in_the_message_and_in_the_audit_log(operator, clock, pressed, done, label):
-    define_workflow("order", step("approve", "HUMAN"), route("approved", "true", "false"))
+    define_workflow("order", human("approve"), route("approved", "true", "false"))
     run = start_run("order", correlation_id="REV-1")
 
     page = operator.post(task_of(run), {"decision": pressed, "mode": "form"}, follow=True)

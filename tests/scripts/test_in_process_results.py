@@ -9,7 +9,7 @@ import pytest
 from conductor_app.core.expressions import NeedsQuickJS, evaluate_in_process
 from conductor_app.core.expressions.javascript import OBJECT_PROPERTIES
 from conductor_app.scripts.pool import Pool
-from tests.hypothesis_profile import EXAMPLE_FACTOR
+from tests.hypothesis_profile import scaled
 from tests.scripts.documented_scripts import DOCUMENTED, INPUTS
 from tests.scripts.random_scripts import BINARY_OPERATORS, JSON_VALUES, random_script
 
@@ -36,7 +36,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 def test_random_scripts_have_the_results_of_quickjs(pool):
     evaluated, different = 0, []
-    for seed in range(SCRIPTS * EXAMPLE_FACTOR):
+    for seed in range(scaled(SCRIPTS)):
         source, inputs = random_script(seed)
         try:
             value = evaluate_in_process(source, inputs)
@@ -48,7 +48,7 @@ def test_random_scripts_have_the_results_of_quickjs(pool):
             different.append((source, json.dumps(inputs), value, expected))
 
     assert different == []
-    assert evaluated > SCRIPTS * EXAMPLE_FACTOR / 6
+    assert evaluated > scaled(SCRIPTS) / 6
 
 
 OPERANDS = [*JSON_VALUES, -3, -7.5, 3, 1.5, "B", "Z", "9", "10", [], {}, [1], {"a": 1}]

@@ -11,7 +11,7 @@ from schemathesis.checks import not_a_server_error
 
 from conductor_app.site.openapi.pages import build_document
 from conductor_app.wsgi import application
-from tests.hypothesis_profile import EXAMPLE_FACTOR
+from tests.hypothesis_profile import scaled
 from tests.reply_check import check_reply
 
 pytestmark = [pytest.mark.slow, pytest.mark.one_database]
@@ -78,7 +78,7 @@ def attempts(operation, mode: GenerationMode) -> Callable[[], None]:
     """Return a test that sends a few deterministic requests."""
 
     @settings(
-        max_examples=2 * EXAMPLE_FACTOR,
+        max_examples=scaled(2),
         derandomize=True,
         database=None,
         deadline=None,
