@@ -1,4 +1,12 @@
-"""Builders of workflow documents: `step("a")`, `fork(…)`, `loop(…)`, `policy(retries=2)`; `plan` parses them."""
+"""Documents of tests: steps, workflow definitions and task definitions.
+
+- `step("a")` is a worker step with one attempt, or as `policy(retries=2)` says; for `simple("a")`, the task definition
+  that the test registers applies. Other types have the name of their type in lower case: `fork(…)`, `loop(…)`,
+  `wait(…)`. `step_of("HTTP", "a")` is a step of any type.
+- `definition(step("a"), name="order")` is a workflow, and `plan(step("a"))` a parsed one.
+
+`tests/scenario.py` registers them, and starts runs. Users and their clients are in `tests/access/users.py`.
+"""
 
 from typing import Any
 
@@ -36,7 +44,8 @@ def policy(name: str = "", **fields: Any) -> Document:
     return ({"name": name} if name else {}) | {POLICY_FIELD_NAMES[word]: value for word, value in said.items()}
 
 
-def _step(type: str, ref: str, name: str = "", inputs: Document | None = None, **fields: Any) -> Document:
+def step_of(type: str, ref: str, name: str = "", inputs: Document | None = None, **fields: Any) -> Document:
+    """Return a step of any type."""
     document = {"name": name or ref, "taskReferenceName": ref, "type": type, "inputParameters": inputs or {}}
     if given := fields.pop("policy", None):
         document["taskDefinition"] = {"name": document["name"], **given}
@@ -45,12 +54,12 @@ def _step(type: str, ref: str, name: str = "", inputs: Document | None = None, *
 
 def step(ref: str, name: str = "", **fields: Any) -> Document:
     """Return a worker step; one attempt unless a policy overrides it."""
-    return _step("SIMPLE", ref, name, **{"policy": policy(), **fields})
+    return step_of("SIMPLE", ref, name, **{"policy": policy(), **fields})
 
 
-def step_without_policy(ref: str, name: str = "", **fields: Any) -> Document:
-    """Return a worker step without an embedded task definition; the registered one applies."""
-    return _step("SIMPLE", ref, name, **fields)
+def simple(ref: str, name: str = "", **fields: Any) -> Document:
+    """Return a worker step without a task definition of its own; the registered one applies."""
+    return step_of("SIMPLE", ref, name, **fields)
 
 
 def fork(*branches: list[Document], join: str = "join", on: list[str] | None = None, **fields: Any) -> list[Document]:
@@ -58,8 +67,8 @@ def fork(*branches: list[Document], join: str = "join", on: list[str] | None = N
     ref = fields.pop("ref", f"fork_{join}")
     lasts = [branch[-1]["taskReferenceName"] for branch in branches if branch] if on is None else on
     return [
-        _step("FORK_JOIN", ref, forkTasks=[list(branch) for branch in branches], **fields),
-        _step("JOIN", join, joinOn=lasts),
+        step_of("FORK_JOIN", ref, forkTasks=[list(branch) for branch in branches], **fields),
+        step_of("JOIN", join, joinOn=lasts),
     ]
 
 
@@ -67,30 +76,30 @@ def dynamic_fork(ref: str = "fan", join: str = "join", inputs: Document | None =
     """Return a dynamic fork and its join; by default over the run's inputs `tasks` and `inputs`."""
     fields = fields or {"dynamicForkTasksParam": "tasks", "dynamicForkTasksInputParamName": "inputs"}
     inputs = inputs or {"tasks": "${workflow.input.tasks}", "inputs": "${workflow.input.inputs}"}
-    return [_step("FORK_JOIN_DYNAMIC", ref, inputs=inputs, **fields), _step("JOIN", join)]
+    return [step_of("FORK_JOIN_DYNAMIC", ref, inputs=inputs, **fields), step_of("JOIN", join)]
 
 
 def join(ref: str, on: list[str], **fields: Any) -> Document:
     """Return a join."""
-    return _step("JOIN", ref, joinOn=on, **fields)
+    return step_of("JOIN", ref, joinOn=on, **fields)
 
 
 def exclusive_join(ref: str, on: list[str], default: list[str] | None = None) -> Document:
     """Return a join that continues with the branch that was taken."""
-    return _step("EXCLUSIVE_JOIN", ref, joinOn=on, defaultExclusiveJoinTask=default or [])
+    return step_of("EXCLUSIVE_JOIN", ref, joinOn=on, defaultExclusiveJoinTask=default or [])
 
 
 def loop(ref: str, *body: Document, times: int | None = None, **fields: Any) -> Document:
     """Return a loop with this many iterations, or with its own `loopCondition` or `items`."""
     condition = {"loopCondition": f"$.{ref}.iteration < {times}" if times else ""}
-    return _step("DO_WHILE", ref, **{**condition, "loopOver": list(body), **fields})
+    return step_of("DO_WHILE", ref, **{**condition, "loopOver": list(body), **fields})
 
 
 def switch(ref: str, cases: dict[str, list[Document]], default: list[Document] = (), **fields: Any) -> Document:
     """Return a switch over the run's input of the same name, unless it has its own inputs."""
     inputs = fields.pop("inputs", {ref: f"${{workflow.input.{ref}}}"})
     choice = {"evaluatorType": "value-param", "expression": next(iter(inputs))}
-    return _step(
+    return step_of(
         "SWITCH", ref, inputs=inputs, **{**choice, "decisionCases": cases, "defaultCase": list(default), **fields}
     )
 
@@ -99,7 +108,7 @@ def decision(ref: str, cases: dict[str, list[Document]], default: list[Document]
     """Return a DECISION step over the run's input of the same name."""
     inputs = {ref: f"${{workflow.input.{ref}}}"}
     choice = {} if "caseExpression" in fields else {"caseValueParam": ref}
-    return _step(
+    return step_of(
         "DECISION", ref, inputs=inputs, **{**choice, "decisionCases": cases, "defaultCase": list(default), **fields}
     )
 
@@ -108,13 +117,13 @@ def each(ref: str, *body: Document, items: Any = None, **inputs: Any) -> Documen
     """Return a step that executes its body for each item of a list or expression."""
     given = {"items": items} if isinstance(items, str) else {}
     own = {} if isinstance(items, str) or items is None else {"_items": items}
-    return _step("FOR_EACH", ref, loopOver=list(body), inputs={**own, **inputs}, **given)
+    return step_of("FOR_EACH", ref, loopOver=list(body), inputs={**own, **inputs}, **given)
 
 
 def try_(ref: str, *body: Document, on: list[Document] = (), default: list[Document] = (), last: list[Document] = ()):
     """Return a body with handlers; `on` lists cases that catch() returns."""
     parts = {"catchCases": list(on), "catchDefault": list(default), "finallyTasks": list(last)}
-    return _step("TRY_CATCH", ref, tryTasks=list(body), **{name: value for name, value in parts.items() if value})
+    return step_of("TRY_CATCH", ref, tryTasks=list(body), **{name: value for name, value in parts.items() if value})
 
 
 def catch(*tasks: Document, **match: Any) -> Document:
@@ -124,82 +133,82 @@ def catch(*tasks: Document, **match: Any) -> Document:
 
 def wait(ref: str, **inputs: Any) -> Document:
     """Return a wait with `duration` or `until`."""
-    return _step("WAIT", ref, inputs=inputs)
+    return step_of("WAIT", ref, inputs=inputs)
 
 
 def yield_(ref: str, **inputs: Any) -> Document:
     """Return a wait for a signal."""
-    return _step("YIELD", ref, inputs=inputs)
+    return step_of("YIELD", ref, inputs=inputs)
 
 
 def wait_for_webhook(ref: str, matches: Any = None, **inputs: Any) -> Document:
     """Return a wait for a webhook's event; `matches` maps paths of its payload to values."""
-    return _step("WAIT_FOR_WEBHOOK", ref, inputs={**inputs, **({} if matches is None else {"matches": matches})})
+    return step_of("WAIT_FOR_WEBHOOK", ref, inputs={**inputs, **({} if matches is None else {"matches": matches})})
 
 
 def human(ref: str, **fields: Any) -> Document:
     """Return a wait for a person."""
-    return _step("HUMAN", ref, **fields)
+    return step_of("HUMAN", ref, **fields)
 
 
 def pull(ref: str, **inputs: Any) -> Document:
     """Return a step that pulls messages sent to the run."""
-    return _step("PULL_WORKFLOW_MESSAGES", ref, inputs=inputs)
+    return step_of("PULL_WORKFLOW_MESSAGES", ref, inputs=inputs)
 
 
 def noop(ref: str, **fields: Any) -> Document:
     """Return a step without effect."""
-    return _step("NOOP", ref, **fields)
+    return step_of("NOOP", ref, **fields)
 
 
 def inline(ref: str, expression: str, **fields: Any) -> Document:
     """Return a step whose result is the value of a script."""
     inputs = {"evaluatorType": "javascript", "expression": expression, **fields.pop("inputs", {})}
-    return _step("INLINE", ref, inputs=inputs, **fields)
+    return step_of("INLINE", ref, inputs=inputs, **fields)
 
 
 def lambda_(ref: str, script: str, **fields: Any) -> Document:
     """Return a LAMBDA step."""
-    return _step("LAMBDA", ref, inputs={"scriptExpression": script, **fields.pop("inputs", {})}, **fields)
+    return step_of("LAMBDA", ref, inputs={"scriptExpression": script, **fields.pop("inputs", {})}, **fields)
 
 
 def jq(ref: str, program: str, **fields: Any) -> Document:
     """Return a step that applies a jq program to its inputs."""
-    return _step("JSON_JQ_TRANSFORM", ref, inputs={"queryExpression": program, **fields.pop("inputs", {})}, **fields)
+    return step_of("JSON_JQ_TRANSFORM", ref, inputs={"queryExpression": program, **fields.pop("inputs", {})}, **fields)
 
 
 def event(ref: str, sink: str, **fields: Any) -> Document:
     """Return a step that publishes to a sink."""
-    return _step("EVENT", ref, sink=sink, **fields)
+    return step_of("EVENT", ref, sink=sink, **fields)
 
 
 def set_variable(ref: str, **variables: Any) -> Document:
     """Return a step that sets variables of the run."""
-    return _step("SET_VARIABLE", ref, inputs=variables)
+    return step_of("SET_VARIABLE", ref, inputs=variables)
 
 
 def terminate(ref: str, status: str = "COMPLETED", reason: str | None = None, output: Any = None) -> Document:
     """Return a step that ends the run."""
     said = {"terminationStatus": status, "terminationReason": reason, "workflowOutput": output}
-    return _step("TERMINATE", ref, inputs={name: value for name, value in said.items() if value is not None})
+    return step_of("TERMINATE", ref, inputs={name: value for name, value in said.items() if value is not None})
 
 
 def dynamic(ref: str, name: str, **fields: Any) -> Document:
     """Return a step whose task name is an expression."""
     inputs = {"chosen": name, **fields.pop("inputs", {})}
-    return _step("DYNAMIC", ref, inputs=inputs, dynamicTaskNameParam="chosen", **fields)
+    return step_of("DYNAMIC", ref, inputs=inputs, dynamicTaskNameParam="chosen", **fields)
 
 
 def sub_workflow(ref: str, child: str | Document = "child", version: int | None = None, **fields: Any) -> Document:
     """Return a step that starts a child run, by name or inline, and waits for it."""
     by_name = {"name": child, "version": version} if isinstance(child, str) else {"workflowDefinition": child}
     param = {name: value for name, value in by_name.items() if value is not None}
-    return _step("SUB_WORKFLOW", ref, **{"subWorkflowParam": {**param, **fields.pop("param", {})}, **fields})
+    return step_of("SUB_WORKFLOW", ref, **{"subWorkflowParam": {**param, **fields.pop("param", {})}, **fields})
 
 
 def start_workflow(ref: str, **request: Any) -> Document:
     """Return a step that starts another run and does not wait for it."""
-    return _step("START_WORKFLOW", ref, inputs={"startWorkflow": request})
+    return step_of("START_WORKFLOW", ref, inputs={"startWorkflow": request})
 
 
 def definition(*steps: Document | list[Document], name: str = "order", **fields: Any) -> Document:

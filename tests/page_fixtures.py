@@ -4,6 +4,8 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from tests.access.users import logged_in_client
+
 
 @pytest.fixture(autouse=True)
 def clock_before_sessions(request: pytest.FixtureRequest) -> None:
@@ -15,16 +17,12 @@ def clock_before_sessions(request: pytest.FixtureRequest) -> None:
 @pytest.fixture
 def operator(db) -> Client:
     """Return a client of a user with all permissions."""
-    client = Client()
-    client.force_login(User.objects.create_superuser("olga", password="x"))
-    return client
+    return logged_in_client(User.objects.create_superuser("olga"))
 
 
 @pytest.fixture
 def viewer(db) -> Client:
     """Return a client of a user who can view everything and change nothing."""
-    user = User.objects.create_user("vera", password="x", is_staff=True)
+    user = User.objects.create_user("vera", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
-    client = Client()
-    client.force_login(user)
-    return client
+    return logged_in_client(user)

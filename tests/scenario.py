@@ -1,4 +1,10 @@
-"""Scenarios: runs of the real engine on a real database, with workers, operators and simulated time."""
+"""Runs of the real engine on a real database.
+
+- `Scenario(clock, step("a"))` registers a definition and starts a run of it, with workers, operators and simulated
+  time.
+- `define_task`, `define_workflow`, `start_run`, `claim_next` and `claim_and_report` do one thing each, for tests of
+  what pages and the API show of stored runs.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,17 +16,19 @@ from conductor_app.core.decision_context import conductor_status
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.definitions import validation
 from conductor_app.processes import sweeps
-from conductor_app.runs.commands import control
-from conductor_app.runs.commands import repair as run_commands_repair
-from conductor_app.runs.commands import repair as skip_and_jump
-from conductor_app.runs.commands.start import StartRequest, start_run
+from conductor_app.runs.commands import control, repair
+from conductor_app.runs.commands import start as run_starts
+from conductor_app.runs.commands.start import StartRequest
 from conductor_app.runs.models import Attempt, Run, Task
 from conductor_app.runs.store import due_rows
 from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.tasks.commands.claims import claim_tasks
+from conductor_app.tasks.queries.waiting import GateVerdict, verdicts_on
+from conductor_app.tasks.store import ClaimedAttempt
+from conductor_app.utils import clock as product_clock
 from tests.builders import Document, definition
 
-ACTOR = "a test"
+ACTOR = "ann"
 
 
 def run_commit_hooks():
@@ -35,6 +43,57 @@ def register_definitions(*documents: Document, tasks: Iterable[Document] = ()) -
     for document in documents:
         assert not (validation_errors := validation.validate_workflow(document)), validation_errors
         definition_commands.save_workflow(document, ACTOR, overwrite=True)
+
+
+def define_task(name: str, **fields: Any) -> None:
+    """Keep a task definition; by default with timeouts as in production, and three retries."""
+    timeouts = {"timeoutSeconds": 3600, "responseTimeoutSeconds": 600, "ownerEmail": "team@example.com"}
+    definition_commands.save_task({"name": name, **timeouts, **fields}, ACTOR)
+
+
+def define_workflow(name: str, *steps: Document | list[Document], **fields: Any) -> None:
+    """Keep a workflow definition with these steps."""
+    register_definitions(definition(*steps, name=name, **fields))
+
+
+def start_run(name: str, **request: Any) -> Run:
+    """Start a run of a registered workflow."""
+    return Run.objects.get(pk=run_starts.start_run(StartRequest(name=name, **request), ACTOR))
+
+
+def start_run_of(*steps: Document | list[Document], name: str = "order", **request: Any) -> Run:
+    """Register a workflow with these steps and start a run of it."""
+    define_workflow(name, *steps)
+    return start_run(name, **request)
+
+
+def claim_next(queue: str, worker: str = "w7") -> ClaimedAttempt | None:
+    """Claim the next attempt of the queue; return None if there is none."""
+    claimed = claim_tasks(queue, worker=worker, wait_ms=0)
+    return claimed[0] if claimed else None
+
+
+def claim_and_report(queue: str, outcome: str = "COMPLETED", worker: str = "w7", **fields: Any) -> None:
+    """Claim the next attempt of the queue and report on it."""
+    attempt = claim_next(queue, worker)
+    assert attempt is not None, f"no attempt is pending in queue {queue}"
+    task_commands.report_task(attempt.run_id, attempt.id, Report(outcome, **fields), worker)
+
+
+def newest_attempt_of(run: Run, ref: str) -> Attempt:
+    """Return the newest attempt of a task by its reference, in any iteration."""
+    return Attempt.objects.filter(run=run, task__ref=ref).order_by("-number").first()
+
+
+def reload_run(run: Run) -> Run:
+    """Read the run from the database again."""
+    return Run.objects.get(pk=run.pk)
+
+
+def explain_attempt(attempt_id: str) -> list[GateVerdict]:
+    """Return the verdicts on an attempt by id. Empty if it is not pending."""
+    attempt = Attempt.objects.defer_payloads().select_related("run").filter(pk=attempt_id).first()
+    return verdicts_on(attempt, product_clock.now()) if attempt else []
 
 
 class RunView:
@@ -106,11 +165,11 @@ class RunView:
 
     def retry(self, **said: Any) -> None:
         with run_commit_hooks():
-            run_commands_repair.retry(self.id, ACTOR, **said)
+            repair.retry(self.id, ACTOR, **said)
 
     def restart(self, **said: Any) -> None:
         with run_commit_hooks():
-            run_commands_repair.restart(self.id, ACTOR, **said)
+            repair.restart(self.id, ACTOR, **said)
 
     def rerun(self, ref: str = "", **said: Any) -> None:
         """Rerun from a task of this run, or from its start."""
@@ -119,21 +178,21 @@ class RunView:
     def rerun_from(self, attempt_id: str, **said: Any) -> None:
         """Rerun from a task of this run or of a descendant."""
         with run_commit_hooks():
-            run_commands_repair.rerun(self.id, ACTOR, attempt_id=attempt_id, **said)
+            repair.rerun(self.id, ACTOR, attempt_id=attempt_id, **said)
 
     def skip(self, ref: str, input: dict[str, Any] | None = None, output: dict[str, Any] | None = None) -> None:
         with run_commit_hooks():
-            skip_and_jump.skip_step(self.id, ref, ACTOR, input=input, output=output)
+            repair.skip_step(self.id, ref, ACTOR, input=input, output=output)
 
     def upgrade(self, *steps: Document | list[Document], version: int = 2, **asked: Any) -> None:
         """Register another version of its definition with these steps and move the run to it."""
         register_definitions(definition(*steps, name=self.row.name, version=version))
         with run_commit_hooks():
-            skip_and_jump.upgrade_run(self.id, self.row.name, version, ACTOR, **asked)
+            repair.upgrade_run(self.id, self.row.name, version, ACTOR, **asked)
 
     def jump(self, ref: str, **input: Any) -> None:
         with run_commit_hooks():
-            skip_and_jump.jump_to_step(self.id, ref, ACTOR, input=input)
+            repair.jump_to_step(self.id, ref, ACTOR, input=input)
 
 
 class Scenario(RunView):
@@ -162,7 +221,7 @@ class Scenario(RunView):
     def starts(self, name: str, input: dict[str, Any] | None = None, **request: Any) -> RunView:
         """Start another run."""
         with run_commit_hooks():
-            return RunView(start_run(StartRequest(name, input=input or {}, **request), ACTOR))
+            return RunView(run_starts.start_run(StartRequest(name, input=input or {}, **request), ACTOR))
 
     def worker(self, task_type: str, id: str = "worker", domain: str = "") -> "Worker":
         """Return the worker of this type; the same object on each call."""
@@ -220,9 +279,9 @@ class Worker:
             assert self.polls(), f"nothing waits for a worker of {self.task_type}"
         report = Report(outcome, output or {}, reason, worker=self.id, **said)
         with run_commit_hooks():
-            heard = task_commands.report_task(self.held.run_id, self.held.id, report, ACTOR)
+            is_accepted = task_commands.report_task(self.held.run_id, self.held.id, report, ACTOR)
         self._last, self.held = self.held, None
-        return heard
+        return is_accepted
 
     def completes(self, **output: Any) -> bool:
         return self.says("COMPLETED", output)

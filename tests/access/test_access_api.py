@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 
 from conductor_app.access.models import AuditEntry, Grant
-from tests.step_documents import simple
+from tests.builders import simple
 
 DEEP = {"a": {"b": []}}
 HOSTILE = [

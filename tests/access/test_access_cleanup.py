@@ -7,7 +7,7 @@ from conductor_app.access.models import Grant, Tag
 from conductor_app.site.wiring import GRANTED_OBJECTS
 from tests.access.users import create_application, grant_access
 from tests.api_fixtures import Api
-from tests.step_documents import simple
+from tests.builders import simple
 
 WEBHOOK = {"name": "x", "verifier": "HMAC_BASED", "headerKey": "X-Signature", "secretValue": "s" * 20}
 START = {"action": "start_workflow", "start_workflow": {"name": "order"}}

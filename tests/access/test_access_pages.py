@@ -10,18 +10,15 @@ from django.test import Client
 import conductor_app
 from conductor_app.access import tokens as access_keys
 from conductor_app.access.models import AccessKey, Application, AuditEntry, Grant
-from conductor_app.access.permissions import USED_PERMISSIONS, role_group
+from conductor_app.access.permissions import USED_PERMISSIONS
+from tests.access.users import client_with
 from tests.page_text import html, page_text
 
 
 @pytest.fixture
 def administrator(db) -> Client:
     """Return a client of an ordinary user with the administrator role."""
-    user = User.objects.create_user("ada", is_staff=True)
-    user.groups.add(role_group("ADMIN"))
-    client = Client()
-    client.force_login(user)
-    return client
+    return client_with(role="ADMIN", name="ada")
 
 
 def test_an_application_is_created_displayed_renamed_and_deleted(administrator, clock):
@@ -127,10 +124,7 @@ PAGES = ("application", "accesskey", "grant")
 
 @pytest.mark.parametrize("role", ["USER_READ_ONLY", "WORKFLOW_MANAGER", "METADATA_MANAGER"])
 def test_access_pages_are_restricted_to_administrators(db, role):
-    user = User.objects.create_user("otto", is_staff=True)
-    user.groups.add(role_group(role))
-    client = Client()
-    client.force_login(user)
+    client = client_with(role=role)
 
     assert {client.get(f"/admin/conductor/{page}/").status_code for page in PAGES} == {403}
     assert client.get("/admin/auth/user/").status_code == 403

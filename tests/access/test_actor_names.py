@@ -7,6 +7,7 @@ from django.test import Client
 from conductor_app.access.commands.applications import create_application
 from conductor_app.access.models import Application
 from conductor_app.access.permissions import comparable_name
+from tests.access.users import logged_in_client
 
 pytestmark = pytest.mark.django_db
 LOOK_ALIKES = ["amy", "Amy", " amy ", "ａｍｙ", "a\u200bmy", "amy\u2060"]
@@ -18,9 +19,8 @@ def amy() -> User:
 
 
 @pytest.fixture
-def browser(client) -> Client:
-    client.force_login(User.objects.create_superuser("root", password="x"))
-    return client
+def browser(db) -> Client:
+    return logged_in_client(User.objects.create_superuser("root"))
 
 
 @pytest.mark.parametrize("name", LOOK_ALIKES)
@@ -33,7 +33,7 @@ def test_an_application_cannot_have_the_name_of_a_user(amy, name):
 
 
 def test_an_application_cannot_be_renamed_to_a_user(amy):
-    made = create_application("shop", "a test")
+    made = create_application("shop", "ann")
 
     response = Client().put(f"/api/applications/{made.pk}", {"name": "AMY"}, "application/json")
 
@@ -50,8 +50,8 @@ def test_the_form_of_an_application_refuses_the_name_of_a_user(amy, browser):
 
 @pytest.mark.parametrize("name", ["shop", "SHOP ", "ｓhop"])
 def test_an_application_cannot_have_the_name_of_another(name, browser):
-    create_application("Shop", "a test")
-    other = create_application("other", "a test")
+    create_application("Shop", "ann")
+    other = create_application("other", "ann")
 
     made = Client().post("/api/applications", {"name": name}, "application/json")
     renamed = Client().put(f"/api/applications/{other.pk}", {"name": name}, "application/json")
@@ -77,7 +77,7 @@ def test_nobody_has_a_name_that_the_server_uses(name):
 
 @pytest.mark.parametrize("name", ["shop", "SHOP"])
 def test_a_user_cannot_have_the_name_of_an_application(name):
-    create_application("Shop", "a test")
+    create_application("Shop", "ann")
 
     response = Client().put(f"/api/users/{name}", {"name": "Amy"}, "application/json")
 
@@ -86,7 +86,7 @@ def test_a_user_cannot_have_the_name_of_an_application(name):
 
 
 def test_the_forms_of_users_refuse_the_names_of_others(amy, browser):
-    create_application("Shop", "a test")
+    create_application("Shop", "ann")
     new = {"usable_password": "false"}
 
     for name, why in (("shop", "An application has the name"), ("a\u200bmy", "Another user has the name")):
@@ -105,7 +105,7 @@ def test_a_user_differs_from_other_users_in_more_than_case(amy):
 
 
 def test_a_user_and_an_application_keep_their_names(amy):
-    made = create_application("Shop", "a test")
+    made = create_application("Shop", "ann")
 
     assert Client().put("/api/users/amy", {"name": "Amy"}, "application/json").status_code == 200
     assert Client().put(f"/api/applications/{made.pk}", {"name": "shop"}, "application/json").status_code == 200

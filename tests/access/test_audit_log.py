@@ -12,8 +12,9 @@ from conductor_app.access.pages.audit import OBJECT_LABELS
 from conductor_app.access.visibility import visible_to
 from conductor_app.runs.commands import retention
 from tests.access.users import create_application, grant_access
+from tests.builders import simple
 from tests.page_text import html, page_text
-from tests.stored_scenarios import define_workflow, start_run, step
+from tests.scenario import define_workflow, start_run
 
 pytestmark = pytest.mark.django_db
 AUDIT = "/admin/conductor/auditentry/"
@@ -90,7 +91,7 @@ def test_an_invalid_filter_exports_nothing_without_an_error(operator, clock, que
 
 
 def test_the_entries_about_a_run_are_found_by_its_correlation_id(operator, clock):
-    define_workflow("order", step("pay"))
+    define_workflow("order", simple("pay"))
     run = start_run("order", correlation_id="order 4711")
     said(clock, object_id=run.pk, reason="this one")
     said(clock, object_id="r-2", reason="another one")

@@ -5,8 +5,8 @@ import pytest
 from conductor_app.access import permissions as permission_cache
 from conductor_app.access.models import AccessRevision
 from tests.access.users import api_client_of, create_application, grant_access
+from tests.builders import simple
 from tests.runs.test_statements import Counted
-from tests.step_documents import simple
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 

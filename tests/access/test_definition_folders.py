@@ -12,7 +12,7 @@ from conductor_app.definitions.sources.commands import apply_plan
 from conductor_app.definitions.sources.plan import SourceFolder, plan_source
 from conductor_app.schedules.models import Schedule
 from tests.access.users import api_client_of, create_application, grant_access
-from tests.step_documents import simple
+from tests.builders import simple
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 TASK = {"name": "charge", "retryCount": 3}

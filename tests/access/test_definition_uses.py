@@ -6,8 +6,8 @@ from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.runs.models import Attempt, Run
 from conductor_app.schedules.models import Schedule
 from tests.access.users import api_client_of, create_application, grant_access
+from tests.builders import simple
 from tests.scenario import run_commit_hooks
-from tests.step_documents import simple
 
 ALL = ("CREATE", "READ", "UPDATE", "EXECUTE", "DELETE")
 

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.definitions.simulation import commands as simulation
 from tests.access.users import api_client_of, create_application, grant_access
-from tests.step_documents import simple
+from tests.builders import simple
 
 TAG = {"key": "customer", "value": "ACME", "type": "METADATA"}
 

@@ -6,7 +6,7 @@ from django.contrib.auth.models import Group, Permission, User
 from conductor_app.access.models import Application, Grant, GroupProfile
 from conductor_app.access.permissions import role_group
 from tests.access.users import api_client_of, create_application, grant_access, logged_in_client
-from tests.step_documents import simple
+from tests.builders import simple
 
 
 @pytest.fixture(autouse=True)

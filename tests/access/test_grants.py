@@ -8,7 +8,7 @@ from conductor_app.access import permissions as permission_cache
 from conductor_app.access.models import GroupProfile, Tag
 from conductor_app.access.permissions import role_group
 from tests.access.users import api_client_of, create_application, grant_access, grant_group_access, logged_in_client
-from tests.step_documents import simple
+from tests.builders import simple
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 

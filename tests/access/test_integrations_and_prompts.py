@@ -5,7 +5,7 @@ import pytest
 from conductor_app.access.models import Grant
 from conductor_app.runs.models import Attempt, Run
 from tests.access.users import api_client_of, create_application, grant_access
-from tests.step_documents import simple
+from tests.builders import step_of
 
 OPENAI = {"type": "openai", "category": "AI_MODEL", "configuration": {"api_key": "sk-4711"}}
 TRIAL = {"prompt": "x", "llmProvider": "main", "model": "gpt-4o"}
@@ -82,7 +82,7 @@ def test_callers_need_permission_to_read_save_and_try_prompts(with_logins, clock
 
 
 def chat(**inputs):
-    return simple("chat", type="LLM_CHAT_COMPLETE", inputParameters={"llmProvider": "main", "model": "m", **inputs})
+    return step_of("LLM_CHAT_COMPLETE", "chat", inputParameters={"llmProvider": "main", "model": "m", **inputs})
 
 
 def test_an_integration_that_data_names_requires_the_permission_of_the_starter(with_logins, clock):

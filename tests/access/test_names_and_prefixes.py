@@ -14,7 +14,7 @@ from conductor_app.access.permissions import read_permission_set, role_group
 from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
 from tests.access.test_owners import HANDLER, SCHEDULE, WEBHOOK
 from tests.access.users import api_client_of, create_application
-from tests.step_documents import simple
+from tests.builders import simple
 
 pytestmark = pytest.mark.usefixtures("with_logins", "clock")
 

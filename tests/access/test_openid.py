@@ -19,6 +19,7 @@ from conductor_app.access.commands.applications import create_application
 from conductor_app.access.models import AuditEntry, ExternalIdentity
 from conductor_app.access.permissions import permission_set_of, role_group
 from conductor_app.access.sign_in import openid_provider
+from tests.access.users import logged_in_client
 from tests.free_port import free_port
 
 START, CALLBACK = "/admin/login/openid/", "/admin/login/openid/callback/"
@@ -177,9 +178,8 @@ def prepared() -> User:
 
 
 @pytest.fixture
-def administrator(client) -> Client:
-    client.force_login(User.objects.create_superuser("root", password="x"))
-    return client
+def administrator(db) -> Client:
+    return logged_in_client(User.objects.create_superuser("root"))
 
 
 def permit(administrator: Client, user: User) -> Any:
@@ -231,7 +231,7 @@ def test_a_name_that_looks_like_that_of_another_account_is_refused(provider, pre
 
 
 def test_the_name_of_an_application_is_refused(provider):
-    create_application("Olga", "a test")
+    create_application("Olga", "ann")
 
     response = provider.sign_in(Client(), "olga")
 

@@ -13,8 +13,8 @@ from conductor_app.processes.sweeps import sweep_once
 from conductor_app.runs.models import Run
 from conductor_app.schedules.models import Schedule, ScheduleExecution
 from tests.access.users import api_client_of, create_application, grant_access
+from tests.builders import simple
 from tests.scenario import run_commit_hooks
-from tests.step_documents import simple
 
 ALL = ("CREATE", "READ", "UPDATE", "EXECUTE", "DELETE")
 SCHEDULE = {"name": "hourly", "cronExpression": "0 0 * * * *", "startWorkflowRequest": {"name": "ship"}}

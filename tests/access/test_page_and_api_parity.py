@@ -17,8 +17,8 @@ from conductor_app.events.models import EventHandler, Webhook
 from conductor_app.runs.models import Run
 from conductor_app.schedules.models import Schedule
 from tests.access.users import api_client_of, create_application
+from tests.builders import simple
 from tests.scenario import run_commit_hooks
-from tests.step_documents import simple
 
 pytestmark = [pytest.mark.slow, pytest.mark.one_database, pytest.mark.django_db]
 ADMIN = "/admin/conductor"

@@ -18,8 +18,9 @@ from conductor_app.access.permissions import ADMIN, permission_set_of, role_grou
 from conductor_app.access.sign_in.commands import permit_link
 from conductor_app.core.errors import Conflict, Forbidden, Invalid
 from tests.access.users import logged_in_client
+from tests.builders import simple
 from tests.page_text import html, page_text
-from tests.stored_scenarios import define_workflow, start_run, step
+from tests.scenario import define_workflow, start_run
 
 pytestmark = pytest.mark.django_db
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
@@ -354,7 +355,7 @@ class TestList:
 
     def test_the_person_has_the_names_of_the_scope(self, administrator):
         for name in ("shop_order", "shop_refund", "payroll"):
-            define_workflow(name, step("pack"))
+            define_workflow(name, simple("pack"))
         bob = people.invite("bob", "", SHOP, "ada")
 
         text = page_text(administrator.get(page_of(bob)))
@@ -400,7 +401,7 @@ class TestShownPages:
     @pytest.fixture
     def bob(self) -> User:
         for name in ("shop_order", "payroll"):
-            define_workflow(name, step("pack"))
+            define_workflow(name, simple("pack"))
             start_run(name)
         return people.invite("bob", "", Access(OPERATOR, ("shop_*",)), "ada")
 

@@ -27,10 +27,10 @@ from conductor_app.site import api_urls as urls
 from conductor_app.taskcluster.auth.commands import ClientSettings, create_client
 from conductor_app.web.api.view import ConductorView
 from tests.access.users import api_client_of, create_application, logged_in_client
+from tests.builders import simple
 from tests.runs.test_parallel import at_once
 from tests.runs.test_statements import Counted
 from tests.scenario import run_commit_hooks
-from tests.step_documents import simple
 from tests.taskcluster.signing import credentials, sign_request
 
 pytestmark = pytest.mark.usefixtures("with_logins")

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.runs.models import Attempt, Run
 from tests.access.users import api_client_of, create_application, grant_access
-from tests.step_documents import simple, step
+from tests.builders import simple, wait
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 
@@ -16,7 +16,7 @@ def run(clock) -> str:
         "name": "fork",
         "taskReferenceName": "fork",
         "type": "FORK_JOIN",
-        "forkTasks": [[simple("pay")], [step("WAIT", "w")]],
+        "forkTasks": [[simple("pay")], [wait("w")]],
     }
     join = {"name": "join", "taskReferenceName": "join", "type": "JOIN", "joinOn": ["pay", "w"]}
     api = api_client_of(create_application("admin", "ADMIN"))

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.runs.models import Attempt, Run
 from tests.access.users import api_client_of, create_application, grant_access
-from tests.step_documents import simple, step
+from tests.builders import simple, sub_workflow
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 
@@ -14,7 +14,7 @@ def ended(clock):
     """Return a terminated run of one team and the failed task of its sub-workflow, which belongs to another team."""
     api = api_client_of(create_application("root", "ADMIN"))
     api.define(simple("pay", inputParameters={"to": "the customer"}), name="bank-payment")
-    api.define(step("SUB_WORKFLOW", "sub", subWorkflowParam={"name": "bank-payment"}), name="shop-order")
+    api.define(sub_workflow("sub", "bank-payment"), name="shop-order")
     run = api.start(name="shop-order")
     attempt = Attempt.objects.get(task__ref="pay")
     api.delete(f"/workflow/{run}")

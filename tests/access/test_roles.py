@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.runs.models import Attempt
 from tests.access.users import api_client_of, create_application
-from tests.step_documents import simple
+from tests.builders import simple
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 

@@ -12,6 +12,7 @@ from django.urls import reverse
 from conductor_app.access.models import AuditEntry, RecoveryCode, SecondFactor
 from conductor_app.access.sign_in.commands import has_second_factor
 from tests.access.test_passwords import PASSWORD, is_signed_in, sign_in
+from tests.access.users import logged_in_client
 
 SETUP, CODE, REQUIRED = "/admin/second-factor/", "/admin/login/code/", "/admin/login/setup/"
 INTERVAL = 30
@@ -216,9 +217,7 @@ def test_an_administrator_removes_the_second_factor_of_a_user(client, user, cloc
 
 @pytest.fixture
 def operator_of_users(db) -> Client:
-    client = Client()
-    client.force_login(User.objects.create_superuser("root", password="x"))
-    return client
+    return logged_in_client(User.objects.create_superuser("root"))
 
 
 def test_the_command_resets_the_sign_in_of_a_user(client, user, clock, capsys):

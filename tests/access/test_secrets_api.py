@@ -7,9 +7,9 @@ import pytest
 from conductor_app.access.models import AuditEntry, Secret
 from conductor_app.runs.models import Attempt, TaskLog
 from tests.access.users import api_client_of, create_application, grant_access
+from tests.builders import simple
 from tests.conftest import NOON
 from tests.payloads.test_payloads import upload
-from tests.step_documents import simple
 
 VALUE = "s3cret value"
 

@@ -1,6 +1,11 @@
-"""Applications and people with some powers, and the requests that they send."""
+"""Applications and people with some powers, and their clients.
 
-from django.contrib.auth.models import Group, User
+`client_with("view_run")` is the client of a new user of the pages, `client_with(role="ADMIN")` that of one with a role,
+and `logged_in_client(user)` that of a given user. `api_client_of(create_application("shop", "USER"))` is a client of
+the API. The fixtures `operator` and `viewer` are clients of users who may do and who may view everything.
+"""
+
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
 from conductor_app.access import tokens
@@ -41,3 +46,20 @@ def logged_in_client(user: User) -> Client:
     client = Client()
     client.force_login(user)
     return client
+
+
+def client_with(*permissions: str, role: str = "", name: str = "nina") -> Client:
+    """Return a test client of a new user of the pages with these permissions, and with those of the role."""
+    user = User.objects.create_user(name, is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+    if role:
+        user.groups.add(role_group(role))
+    return logged_in_client(user)
+
+
+def author_who_starts(workflows: str) -> Client:
+    """Return a test client of ann, who may edit definitions and start these workflows."""
+    author = client_with(role="METADATA_MANAGER", name="ann")
+    ann = User.objects.get(username="ann")
+    grant(Subject(user_id=ann.pk), "WORKFLOW_DEF", workflows, ["EXECUTE"], "ann", "olga")
+    return author

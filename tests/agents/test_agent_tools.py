@@ -14,8 +14,8 @@ from conductor_app.access.commands.applications import create_key_of
 from conductor_app.access.models import AuditEntry
 from conductor_app.agents.tools import TOOLS
 from tests.api_fixtures import Api
+from tests.builders import simple
 from tests.clients.live_server import running_server
-from tests.step_documents import simple
 
 
 @pytest.fixture

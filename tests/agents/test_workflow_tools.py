@@ -20,9 +20,9 @@ from conductor_app.definitions.models import DefinitionDraft, WorkflowDefinition
 from conductor_app.runs.models import Run
 from tests.access.users import grant_access
 from tests.api_fixtures import Api
+from tests.builders import simple
 from tests.clients.live_server import running_server
 from tests.clients.wait_until import eventually
-from tests.step_documents import simple
 from tests.telemetry.test_spans import CALLER
 
 INPUT = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}

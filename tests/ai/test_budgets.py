@@ -15,8 +15,7 @@ from conductor_app.tasks.queries.waiting import closed_gates, gate_facts, gate_v
 from conductor_app.tasks.store import find_candidates
 from tests.ai.paying_worker import PayingWorker
 from tests.builders import policy, step
-from tests.scenario import Scenario, run_commit_hooks
-from tests.stored_scenarios import explain_attempt
+from tests.scenario import Scenario, explain_attempt, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 HOUR, DAY = 3_600, 86_400
@@ -213,7 +212,7 @@ def test_a_pending_hold_is_not_pruned(held):
         ("RUN", "", "RUN"),
         ("RUN", "w", "RUN"),
         ("DEFINITION", "w", "WEEK"),
-        ("CALLER", "a test", "MONTH"),
+        ("CALLER", "ann", "MONTH"),
         ("INTEGRATION", "openai", "DAY"),
         ("MODEL", "openai:small", "DAY"),
     ],

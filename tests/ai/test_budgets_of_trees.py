@@ -121,7 +121,7 @@ def test_a_run_is_found_with_those_above_it(clock, worker):
 
     line = load_run_line(bottom.id)
     assert [name for _, name in line.runs] == ["bottom", "middle", "top"]
-    assert (line.root_id, line.caller) == (run.id, "a test")
+    assert (line.root_id, line.caller) == (run.id, "ann")
     assert spent_below(bottom.id, run.id).tokens == 0
 
 
@@ -130,4 +130,4 @@ def test_calls_below_a_run_count_for_the_caller_that_started_it(clock, worker):
     worker.calls_and_reports()
     worker.calls_and_reports()
 
-    assert set(ModelUsage.objects.values_list("caller", flat=True)) == {"a test"}
+    assert set(ModelUsage.objects.values_list("caller", flat=True)) == {"ann"}

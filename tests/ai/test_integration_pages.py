@@ -3,17 +3,17 @@
 import re
 
 import pytest
-from django.contrib.auth.models import Permission, User
-from django.test import Client
 
 from conductor_app.access.models import AuditEntry
 from conductor_app.ai.commands.integrations import model_settings, save_integration, save_model
 from conductor_app.ai.commands.prompts import save_prompt
 from conductor_app.ai.models import Integration, IntegrationModel, ModelCall
 from conductor_app.ai.pages.integrations import price_text
+from tests.access.users import client_with
+from tests.builders import simple, step_of
 from tests.page_text import html, page_text
 from tests.recording_web_server import json_answer, running_web_server
-from tests.stored_scenarios import define_workflow, step
+from tests.scenario import define_workflow
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/integrations/"
@@ -31,15 +31,6 @@ def saved(clock) -> Integration:
 
 
 PAGE = f"{LIST}of/main/"
-
-
-def user_with(*codenames: str) -> Client:
-    """Return a client of a user with these permissions."""
-    user = User.objects.create_user("ina", password="x", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def test_an_empty_list_explains_integrations_and_offers_the_kinds(operator):
@@ -208,7 +199,7 @@ def test_a_test_of_a_disabled_integration_calls_nothing(operator, saved, provide
 
 
 def test_each_action_requires_its_permission(saved, clock):
-    client = user_with("view_integration")
+    client = client_with("view_integration")
     model = f"{LIST}models/{IntegrationModel.objects.get().pk}/"
     page = page_text(client.get(PAGE))
 
@@ -235,7 +226,7 @@ def test_the_page_names_the_prompts_that_were_bound_to_nothing_else(operator, sa
 
 
 def test_a_user_without_permission_sees_neither_pages_nor_entries(saved):
-    client = user_with("view_run")
+    client = client_with("view_run")
 
     assert client.get(LIST).status_code == client.get(PAGE).status_code == 403
     assert LIST not in html(client.get("/admin/"))
@@ -260,8 +251,8 @@ def call_of_main(status: str, started_at: int, **more) -> ModelCall:
 def test_the_pages_name_the_workflows_and_steps_that_use_an_integration(operator, saved):
     assert 'A step names it in its inputs: "llmProvider": "main"' in page_text(operator.get(PAGE))
     inputs = {"llmProvider": "main", "model": "gpt-4o", "prompt": "Hi"}
-    define_workflow("answer", step("ask", "LLM_TEXT_COMPLETE", inputParameters=inputs))
-    define_workflow("packing", step("pack", inputParameters={"llmProvider": "spare"}))
+    define_workflow("answer", step_of("LLM_TEXT_COMPLETE", "ask", inputParameters=inputs))
+    define_workflow("packing", simple("pack", inputParameters={"llmProvider": "spare"}))
 
     listed = page_text(operator.get(LIST))
     assert "answer" in listed and "packing" not in listed
@@ -279,7 +270,7 @@ def test_the_pages_show_the_last_call_and_the_last_error(operator, saved, clock)
     assert "works" in page_text(operator.get(LIST))
     page = page_text(operator.get(PAGE))
     assert "Last error" in page and "429 Too Many Requests" in page
-    assert "429" not in page_text(user_with("view_integration").get(PAGE))
+    assert "429" not in page_text(client_with("view_integration").get(PAGE))
 
 
 def test_a_stored_key_is_shown_as_stored_and_its_connection_is_tested_next(operator, clock):

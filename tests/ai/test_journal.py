@@ -236,6 +236,6 @@ def test_calls_are_deleted_with_their_run(server, clock):
     work()
 
     with run_commit_hooks():
-        control.remove_run(scenario.id, "a test", archive=False)
+        control.remove_run(scenario.id, "ann", archive=False)
 
     assert not ModelCall.objects.exists()

@@ -7,7 +7,7 @@ from conductor_app.ai.commands.prompts import save_prompt
 from conductor_app.core.validation.findings import LintContext
 from conductor_app.core.validation.lint import lint_definition
 from conductor_app.definitions.validation import definition_context
-from tests.step_documents import simple
+from tests.builders import step_of
 
 pytestmark = pytest.mark.django_db
 
@@ -22,7 +22,7 @@ def known_names(clock):
 
 def definition(task_type="LLM_CHAT_COMPLETE", **inputs):
     inputs = {"llmProvider": "main", "model": "gpt-4o"} | inputs
-    return {"name": "flow", "version": 1, "tasks": [simple("chat", type=task_type, inputParameters=inputs)]}
+    return {"name": "flow", "version": 1, "tasks": [step_of(task_type, "chat", inputParameters=inputs)]}
 
 
 def findings(document):

@@ -3,14 +3,13 @@
 import json
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 
 from conductor_app.access.models import AuditEntry
-from conductor_app.access.permissions import role_group
 from conductor_app.ai.commands.integrations import save_integration, save_model
 from conductor_app.ai.commands.prompts import save_prompt
 from conductor_app.ai.models import Prompt
+from tests.access.users import client_with
 from tests.page_text import html, page_text
 from tests.recording_web_server import json_answer, running_web_server
 
@@ -27,11 +26,7 @@ def saved(clock) -> Prompt:
 @pytest.fixture
 def author(db) -> Client:
     """Return a client of a user who may edit definitions."""
-    user = User.objects.create_user("otto", is_staff=True)
-    user.groups.add(role_group("METADATA_MANAGER"))
-    client = Client()
-    client.force_login(user)
-    return client
+    return client_with(role="METADATA_MANAGER", name="otto")
 
 
 def page_of(row: Prompt) -> str:

@@ -15,8 +15,7 @@ from conductor_app.tasks.queries.waiting import closed_gates
 from tests.ai.paying_worker import PayingWorker, settings_of
 from tests.builders import fork, step
 from tests.runs.test_parallel import at_once
-from tests.scenario import Scenario
-from tests.stored_scenarios import explain_attempt
+from tests.scenario import Scenario, explain_attempt
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 

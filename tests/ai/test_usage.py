@@ -32,7 +32,7 @@ def test_the_calls_of_an_hour_are_added_up(worker, clock):
     [row] = ModelUsage.objects.all()
     assert (row.hour, row.integration, row.model, row.definition, row.caller) == (
         *(NOON, "openai", "small"),
-        *("w", "a test"),
+        *("w", "ann"),
     )
     assert (row.calls, row.failures, row.prompt_tokens, row.completion_tokens) == (2, 0, 1_001, 500)
     # 1,000 tokens at 150 and 500 at 600 per thousand; one token at 150 per thousand, rounded up.

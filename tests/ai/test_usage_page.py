@@ -6,6 +6,7 @@ from conductor_app.access.models import AuditEntry
 from conductor_app.ai.commands.budgets import BudgetLimits, save_budget
 from conductor_app.ai.models import BudgetHold, IntegrationModel, ModelBudget
 from conductor_app.definitions.models import WorkflowDefinition
+from tests.access.users import client_with
 from tests.ai.paying_worker import PayingWorker
 from tests.builders import step
 from tests.page_text import html, page_text, run_url
@@ -121,10 +122,8 @@ def test_a_viewer_sees_budgets_and_cannot_change_them(viewer):
 
 
 @pytest.mark.parametrize("address", [BUDGETS, "/admin/vector-indexes/"])
-def test_the_pages_require_their_permission(client, django_user_model, address):
-    client.force_login(django_user_model.objects.create_user("nina", is_staff=True))
-
-    assert client.get(address).status_code == 403
+def test_the_pages_require_their_permission(db, address):
+    assert client_with().get(address).status_code == 403
 
 
 def test_the_page_of_a_run_shows_its_calls_and_the_share_of_its_budget(viewer, worker, run):

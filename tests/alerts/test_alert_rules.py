@@ -6,8 +6,9 @@ from conductor_app.alerts import commands as alerts
 from conductor_app.alerts.models import Alert, AlertFiring, AlertTarget
 from conductor_app.failures.commands import group_failures, transition_group
 from conductor_app.failures.models import FailureGroup
+from tests.builders import simple
 from tests.page_text import html, page_text
-from tests.stored_scenarios import claim_and_report, define_task, start_run_of, step
+from tests.scenario import claim_and_report, define_task, start_run_of
 
 pytestmark = pytest.mark.django_db
 PAGE = "/admin/alerts/"
@@ -26,7 +27,7 @@ def turn_on(operator, kind: str, mailbox: AlertTarget, workflow: str = "") -> Al
 def fail(name: str, reason: str) -> str:
     """Let a task of a run fail, and return the name of its workflow."""
     define_task(name, retryCount=0)
-    run = start_run_of(step(name))
+    run = start_run_of(simple(name))
     claim_and_report(name, "FAILED", reason=reason)
     group_failures(100)
     return run.name
@@ -83,7 +84,7 @@ def test_a_rule_on_causes_that_come_back_fires_each_time(operator, clock, mailbo
 
 def test_a_rule_on_queues_without_workers_fires_after_five_minutes(operator, clock, mailbox):
     turn_on(operator, "unpolled_queue", mailbox)
-    start_run_of(step("ship"))
+    start_run_of(simple("ship"))
     assert sentences(clock) == []
 
     clock.advance(seconds=300)
@@ -96,7 +97,7 @@ def test_a_rule_on_queues_without_workers_fires_after_five_minutes(operator, clo
 
 
 def test_a_rule_that_is_turned_on_names_the_queues_that_it_does_not_fire_for(operator, clock, mailbox):
-    start_run_of(step("ship"))
+    start_run_of(simple("ship"))
     clock.advance(seconds=300)
 
     page = operator.post(PAGE, {"do": "unpolled_queue", "workflow": "", "target": str(mailbox.pk)}, follow=True)

@@ -6,14 +6,15 @@ from playwright.sync_api import expect
 from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.runs.models import Run
 from tests.browser.page_checks import assert_usable_by_everybody
-from tests.stored_scenarios import define_workflow, step
+from tests.builders import noop
+from tests.scenario import define_workflow
 
 DEFINITIONS = "/admin/conductor/workflowdefinition"
 
 
 @pytest.fixture
 def order(transactional_db) -> WorkflowDefinition:
-    define_workflow("order", step("first", "NOOP"), step("second", "NOOP"), step("third", "NOOP"))
+    define_workflow("order", noop("first"), noop("second"), noop("third"))
     return WorkflowDefinition.objects.get(name="order")
 
 

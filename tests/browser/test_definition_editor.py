@@ -8,7 +8,8 @@ from playwright.sync_api import expect
 from conductor_app.definitions.models import WorkflowDefinition
 from tests.browser.editor_text import replace_in_editor, text_of_editor
 from tests.browser.page_checks import assert_usable_by_everybody
-from tests.stored_scenarios import define_task, define_workflow, step
+from tests.builders import simple
+from tests.scenario import define_task, define_workflow
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 SELECTS_ALL = """() => {
@@ -28,7 +29,7 @@ SELECT_AND_INSERT = """(content, data) => {
 @pytest.fixture
 def order(transactional_db):
     define_task("charge")
-    define_workflow("order", step("charge"), step("ship", inputParameters={"receipt": "${charge.output.receipt}"}))
+    define_workflow("order", simple("charge"), simple("ship", inputParameters={"receipt": "${charge.output.receipt}"}))
     return WorkflowDefinition.objects.get(name="order")
 
 
@@ -65,7 +66,7 @@ def test_an_author_changes_a_workflow_and_saves_it_as_a_new_version(page, order)
 
 def test_a_text_that_replaces_the_whole_document_keeps_to_the_policy_of_the_page(page, order):
     page.goto(f"{WORKFLOWS}{order.pk}/edit/?view=json")
-    document = {"name": "order", "version": 1, "tasks": [step("refund")]}
+    document = {"name": "order", "version": 1, "tasks": [simple("refund")]}
 
     for text in (json.dumps(document, indent=2), "{", json.dumps(document)):
         page.locator(".cm-content").press("Control+a")

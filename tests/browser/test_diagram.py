@@ -7,19 +7,20 @@ from playwright.sync_api import expect
 
 from conductor_app.definitions.models import WorkflowDefinition
 from tests.browser.page_checks import NARROW, assert_usable_by_everybody, has_no_horizontal_scroll
-from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, step
+from tests.builders import loop, simple, step_of
+from tests.scenario import claim_and_report, define_task, define_workflow, start_run
 
-BRANCHES = [[step(f"branch_{number}")] for number in range(8)]
-LOOP = step("pages", "DO_WHILE", loopCondition="$.pages['iteration'] < 2", loopOver=[step("scan_page")])
+BRANCHES = [[simple(f"branch_{number}")] for number in range(8)]
+LOOP = loop("pages", simple("scan_page"), times=2)
 
 
 @pytest.fixture
 def large(transactional_db):
     """Start a run with 40 steps, wider and higher than the page, whose second iteration of a loop is open."""
     define_task("scan_page")
-    join = step("together", "JOIN", joinOn=[f"branch_{number}" for number in range(8)])
-    many = [step(f"pack_{number}") for number in range(28)]
-    define_workflow("parcels", LOOP, step("split", "FORK_JOIN", forkTasks=BRANCHES), join, *many)
+    join = step_of("JOIN", "together", joinOn=[f"branch_{number}" for number in range(8)])
+    many = [simple(f"pack_{number}") for number in range(28)]
+    define_workflow("parcels", LOOP, step_of("FORK_JOIN", "split", forkTasks=BRANCHES), join, *many)
     run = start_run("parcels")
     claim_and_report("scan_page")
     return f"/admin/conductor/run/{run.pk}/change/?tab=diagram&task=-"
@@ -141,7 +142,7 @@ def test_the_whole_area_of_a_step_that_was_not_reached_is_a_link(page, large):
 
 def test_a_diagram_that_is_wider_than_its_frame_fits_it_at_first(page, transactional_db):
     page.set_viewport_size({"width": 1280, "height": 900})
-    define_workflow("claims", step("split", "FORK_JOIN", forkTasks=BRANCHES[:2]), step("joined", "JOIN"))
+    define_workflow("claims", step_of("FORK_JOIN", "split", forkTasks=BRANCHES[:2]), step_of("JOIN", "joined"))
     page.goto(f"/admin/conductor/workflowdefinition/{WorkflowDefinition.objects.get().pk}/change/")
 
     scale = page.locator("[data-zoom=full]")
@@ -151,7 +152,7 @@ def test_a_diagram_that_is_wider_than_its_frame_fits_it_at_first(page, transacti
 
 
 def test_the_heading_of_a_closed_section_is_beside_its_triangle(page, transactional_db):
-    define_workflow("claims", step("pay"))
+    define_workflow("claims", simple("pay"))
     page.goto(f"/admin/conductor/workflowdefinition/{WorkflowDefinition.objects.get().pk}/change/")
 
     assert page.locator("#tool summary").bounding_box()["height"] < 30

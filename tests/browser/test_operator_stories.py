@@ -16,16 +16,9 @@ from conductor_app.events.workers.publisher import publish_due_events
 from conductor_app.failures import commands as failure_groups
 from conductor_app.tasks.commands import reports as task_commands
 from tests.browser.test_workflow_canvas import node
-from tests.builders import human, switch
+from tests.builders import human, simple, switch
 from tests.recording_web_server import json_answer, running_web_server
-from tests.stored_scenarios import (
-    claim_and_report,
-    claim_next,
-    define_task,
-    define_workflow,
-    start_run,
-    step,
-)
+from tests.scenario import claim_and_report, claim_next, define_task, define_workflow, start_run
 
 TRACEBACK = "Traceback (most recent call last):\n  File \"pay.py\", line 42, in charge\nKeyError: 'iban'"
 
@@ -54,7 +47,7 @@ def fail_order(order: int, reason: str = TRACEBACK):
 @pytest.fixture
 def orders(transactional_db):
     define_task("charge", retryCount=0)
-    define_workflow("order", step("charge", inputParameters={"order": "${workflow.input.order}"}))
+    define_workflow("order", simple("charge", inputParameters={"order": "${workflow.input.order}"}))
 
 
 def test_a_mail_leads_to_the_failing_line_of_a_log_with_three_clicks(page, live, settings, orders, click):
@@ -147,7 +140,7 @@ def test_an_order_is_found_by_its_input_and_compared_with_one_that_worked(page, 
 
 def test_a_wrong_reference_is_named_with_the_nearest_step_after_three_clicks(page, orders, click):
     define_task("notify")
-    define_workflow("receipts", step("charge"), step("notify", inputParameters={"to": "${charge.output.mail}"}))
+    define_workflow("receipts", simple("charge"), simple("notify", inputParameters={"to": "${charge.output.mail}"}))
     page.goto("/admin/conductor/workflowdefinition/")
     click(page.locator("#result_list").get_by_role("link", name=re.compile("^receipts")).first)
     click(page.get_by_role("link", name="Edit", exact=True))
@@ -164,7 +157,7 @@ def test_a_wrong_reference_is_named_with_the_nearest_step_after_three_clicks(pag
 @pytest.fixture
 def refund(transactional_db):
     """Return a run that waits for the approval of a person."""
-    decide = switch("decide", {"true": [step("pay")]}, inputs={"decide": "${approve.output.approved}"})
+    decide = switch("decide", {"true": [simple("pay")]}, inputs={"decide": "${approve.output.approved}"})
     define_task("pay")
     define_workflow("refund", human("approve"), decide)
     return start_run("refund", correlation_id="R-1")

@@ -6,7 +6,8 @@ from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
 from conductor_app.failures.commands import group_failures
 from conductor_app.failures.models import FailureGroup
 from qa.screenshots.screens import LISTS, PAGES
-from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, step
+from tests.builders import simple
+from tests.scenario import claim_and_report, define_task, define_workflow, start_run
 
 MAX_BYTES = 200_000
 WORKFLOWS, TASKS = "conductor/workflowdefinition/", "conductor/taskdefinition/"
@@ -22,7 +23,7 @@ RECEIVED = """() => [...performance.getEntriesByType("navigation"), ...performan
 def addresses(transactional_db) -> dict[str, str]:
     """Return the addresses of lists and pages, and of the pages of one object of each kind."""
     define_task("charge", retryCount=0)
-    define_workflow("order", step("charge"), step("ship"), inputParameters=["order", "total"])
+    define_workflow("order", simple("charge"), simple("ship"), inputParameters=["order", "total"])
     run = start_run("order", correlation_id="order-4711")
     claim_and_report("charge", "FAILED", reason="no funds")
     group_failures(100)

@@ -7,14 +7,15 @@ from playwright.sync_api import expect
 from conductor_app.access.commands import people
 from conductor_app.access.commands.people import OPERATOR, VIEWER, Access
 from tests.browser.page_checks import NARROW, has_no_horizontal_scroll
-from tests.stored_scenarios import define_workflow, start_run, step
+from tests.builders import simple
+from tests.scenario import define_workflow, start_run
 
 PASSWORD = "correct horse 47"
 
 
 def define_two_teams() -> None:
     for name in ("shop_order", "shop_refund", "payroll"):
-        define_workflow(name, step("pack"))
+        define_workflow(name, simple("pack"))
         start_run(name, correlation_id=f"{name}-1")
 
 

@@ -8,7 +8,8 @@ from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
 from conductor_app.failures.commands import group_failures
 from conductor_app.failures.models import FailureGroup
 from conductor_app.runs.models import Attempt
-from tests.stored_scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run, step
+from tests.builders import simple
+from tests.scenario import claim_and_report, claim_next, define_task, define_workflow, start_run
 
 WIDTHS = (1440, 1024, 360)
 OPEN_EACH = """async () => {
@@ -40,7 +41,7 @@ def addresses(transactional_db) -> list[str]:
     """Return the pages with menus: of runs, queues, workers, failures, definitions, people and bulk operations."""
     User.objects.create_user("ann", password="x", is_staff=True)
     define_task("charge", retryCount=0)
-    define_workflow("order", step("charge"))
+    define_workflow("order", simple("charge"))
     failed = start_run("order")
     claim_and_report("charge", "FAILED", reason="502 from gateway")
     leased = start_run("order")

@@ -14,7 +14,7 @@ from conductor_app.runs.models import Run
 from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.tasks.commands.claims import claim_tasks
 from tests.browser.page_checks import assert_accessible
-from tests.builders import definition, policy, step, step_without_policy
+from tests.builders import definition, policy, simple, step
 from tests.scenario import ACTOR, register_definitions
 
 
@@ -69,9 +69,7 @@ def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_can
 
 
 def test_a_waiting_task_names_its_gate_and_raising_the_limit_releases_it(page):
-    register_definitions(
-        definition(step_without_policy("ship"), name="shipping"), tasks=[policy("ship", concurrent_limit=1)]
-    )
+    register_definitions(definition(simple("ship"), name="shipping"), tasks=[policy("ship", concurrent_limit=1)])
     first, second = start("shipping"), start("shipping")
     [held] = claim_tasks("ship", worker="van@7", wait_ms=0)
     waiting = second if held.run_id == first else first

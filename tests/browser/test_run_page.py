@@ -4,7 +4,6 @@ import pytest
 from playwright.sync_api import expect
 
 from conductor_app.runs.commands import repair as run_commands_repair
-from tests import builders
 from tests.browser.page_checks import (
     NARROW,
     WIDE,
@@ -12,23 +11,15 @@ from tests.browser.page_checks import (
     has_no_horizontal_scroll,
     protruding_texts,
 )
-from tests.builders import loop
-from tests.stored_scenarios import (
-    claim_and_report,
-    claim_next,
-    define_task,
-    define_workflow,
-    reload_run,
-    start_run,
-    step,
-)
+from tests.builders import loop, simple
+from tests.scenario import claim_and_report, claim_next, define_task, define_workflow, reload_run, start_run
 
 
 @pytest.fixture
 def looped(transactional_db):
     """Return a run with a loop that failed in its third iteration and was retried."""
     define_task("scan", retryCount=0)
-    define_workflow("scan_document", loop("pages", builders.step_without_policy("scan"), times=4))
+    define_workflow("scan_document", loop("pages", simple("scan"), times=4))
     run = start_run("scan_document")
     for outcome in ("COMPLETED", "COMPLETED", "FAILED"):
         claim_and_report("scan", outcome)
@@ -40,7 +31,7 @@ def looped(transactional_db):
 def failed(transactional_db):
     define_task("charge", retryCount=0)
     given = {"shelf": "${reserve.output.shelf}", "lost": "${reserve.output.shelv}"}
-    define_workflow("order", step("reserve"), step("charge", inputParameters=given))
+    define_workflow("order", simple("reserve"), simple("charge", inputParameters=given))
     run = start_run("order", input={"order": 4711})
     claim_and_report("reserve", output={"shelf": "B-12"})
     claim_and_report("charge", "FAILED", reason="502 from gateway")
@@ -95,7 +86,7 @@ def test_a_selection_applies_to_all_tabs_and_the_address(page, failed):
 
 def test_the_page_updates_in_place_and_does_not_disturb_an_open_form(page, transactional_db):
     define_task("ship")
-    define_workflow("parcel", step("ship"))
+    define_workflow("parcel", simple("ship"))
     run = start_run("parcel")
     page.clock.install()
     page.goto(page_of(run))

@@ -14,7 +14,8 @@ from tests.browser.page_checks import (
     assert_usable_by_everybody,
     has_no_horizontal_scroll,
 )
-from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, step
+from tests.builders import simple
+from tests.scenario import claim_and_report, define_task, define_workflow, start_run
 
 SCREENS = ["/admin/", "/admin/conductor/run/", "/admin/queues/", "/admin/conductor/auditentry/", "/admin/preferences/"]
 REFUSAL = {"Content-Type": "text/html; charset=utf-8", "X-Request-Id": "4711"}
@@ -24,7 +25,7 @@ REFUSED = '<div class="panel-error" role="alert"><p>Queues could not be counted.
 @pytest.fixture
 def orders(transactional_db):
     define_task("charge", retryCount=0)
-    define_workflow("order", step("charge"))
+    define_workflow("order", simple("charge"))
     failed = start_run("order", correlation_id="order-4711")
     claim_and_report("charge", "FAILED", reason="502 from gateway")
     return failed
@@ -58,7 +59,7 @@ def test_a_narrow_header_shows_all_problems(page, orders):
 def test_the_newest_runs_are_visible_in_the_list_of_workflows(page, orders):
     page.set_viewport_size({"width": 1280, "height": 900})
     names = {"description": "Restores the stock of a failed order", "ownerEmail": "owner@example.com"}
-    define_workflow("order_compensation_after", step("charge"), **names)
+    define_workflow("order_compensation_after", simple("charge"), **names)
     start_run("order_compensation_after")
     page.goto("/admin/conductor/workflowdefinition/")
 

@@ -20,10 +20,10 @@ from conductor_app.tasks.commands import reports as task_commands
 from tests.browser.page_checks import assert_accessible
 from tests.browser.story import Story
 from tests.browser.test_workflow_canvas import WORKFLOWS, node, set_field
-from tests.builders import fork, human, loop, switch
+from tests.builders import fork, human, loop, noop, simple, switch
 from tests.clients.wait_until import eventually
 from tests.recording_web_server import json_answer, running_web_server
-from tests.stored_scenarios import (
+from tests.scenario import (
     claim_and_report,
     claim_next,
     define_task,
@@ -31,7 +31,6 @@ from tests.stored_scenarios import (
     newest_attempt_of,
     reload_run,
     start_run,
-    step,
 )
 
 pytestmark = [
@@ -41,7 +40,7 @@ pytestmark = [
 ]
 REPORT_VIOLATIONS = """document.addEventListener("securitypolicyviolation",
   (event) => console.error(`policy violation: ${event.violatedDirective} ${event.blockedURI}`))"""
-ORDER = step("charge", inputParameters={"order": "${workflow.input.order}", "currency": "${workflow.input.currency}"})
+ORDER = simple("charge", inputParameters={"order": "${workflow.input.order}", "currency": "${workflow.input.currency}"})
 
 
 @pytest.fixture
@@ -200,7 +199,7 @@ def test_a_workflow_with_fork_loop_and_human_task_is_built_tested_and_started_wi
 
 def test_a_human_task_is_answered_from_the_overview(begin_story, transactional_db):
     define_task("pay")
-    decide = switch("decide", {"true": [step("pay")]}, inputs={"decide": "${approve.output.approved}"})
+    decide = switch("decide", {"true": [simple("pay")]}, inputs={"decide": "${approve.output.approved}"})
     define_workflow("refund", human("approve"), decide)
     run = start_run("refund", correlation_id="R-1")
 
@@ -300,7 +299,7 @@ def test_a_new_cause_is_reported_to_a_webhook(begin_story, orders, settings):
 
 def test_a_viewer_of_one_team_is_invited_and_sees_only_its_workflows(begin_story, pages, live, size):
     for name in ("shop_order", "payroll"):
-        define_workflow(name, step("pack"))
+        define_workflow(name, simple("pack"))
         start_run(name, correlation_id=f"{name}-1")
 
     story = begin_story("/admin/people/", most=3)
@@ -330,7 +329,7 @@ def test_a_viewer_of_one_team_is_invited_and_sees_only_its_workflows(begin_story
 
 
 def test_a_run_is_stopped_before_a_step_that_gets_another_input(begin_story, transactional_db):
-    define_workflow("order", ORDER, step("ship", "NOOP"))
+    define_workflow("order", ORDER, noop("ship"))
     story = begin_story(WORKFLOWS, most=8)
     page = story.page
     story.click(page.locator("#result_list").get_by_role("link", name=re.compile("^order")).first)
@@ -356,8 +355,8 @@ def test_a_run_is_stopped_before_a_step_that_gets_another_input(begin_story, tra
 def test_a_task_in_the_middle_of_a_fork_in_a_loop_is_rerun_as_its_plan_shows(begin_story, transactional_db):
     define_task("pack", retryCount=0)
     define_task("charge", sideEffects="external")
-    body = fork([step("charge"), step("notify")], [step("stock")])
-    define_workflow("parcel", loop("rounds", *body, step("pack"), times=3))
+    body = fork([simple("charge"), simple("notify")], [simple("stock")])
+    define_workflow("parcel", loop("rounds", *body, simple("pack"), times=3))
     run = start_run("parcel")
     for turn in (1, 2):
         for name in ("charge", "stock", "notify"):

@@ -14,8 +14,8 @@ from tests.browser.page_checks import (
     assert_usable_by_everybody,
     has_no_horizontal_scroll,
 )
-from tests.builders import catch, human, try_
-from tests.stored_scenarios import define_workflow, step
+from tests.builders import catch, human, simple, try_
+from tests.scenario import define_workflow
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 
@@ -34,7 +34,7 @@ def node(page, ref: str):
 
 @pytest.fixture
 def order(transactional_db):
-    define_workflow("order", step("charge"), step("ship", inputParameters={"receipt": "${charge.output.receipt}"}))
+    define_workflow("order", simple("charge"), simple("ship", inputParameters={"receipt": "${charge.output.receipt}"}))
     return WorkflowDefinition.objects.get(name="order")
 
 
@@ -78,7 +78,7 @@ def test_the_canvas_is_used_by_keyboard_and_every_action_can_be_undone(page, ord
 
 
 def test_the_default_handler_and_the_final_steps_of_a_try_step_are_edited_by_keyboard(page, transactional_db):
-    define_workflow("order", try_("paid", step("charge"), on=[catch()]), step("refund"))
+    define_workflow("order", try_("paid", simple("charge"), on=[catch()]), simple("refund"))
     page.goto(f"{WORKFLOWS}{WorkflowDefinition.objects.get(name='order').pk}/edit/")
     before = text_of_editor(page)
 
@@ -137,7 +137,7 @@ def test_text_and_canvas_are_one_draft(page, order):
 def test_the_canvas_and_its_forms_fit_and_can_be_used_by_everybody(page, transactional_db):
     schema = {"properties": {"grade": {"enum": ["a", "b"]}, "note": {"type": "string"}}}
     asked = human("ask", inputs={"__humanTaskDefinition": {"jsonSchema": schema}})
-    define_workflow("order", step("charge", inputParameters={"a": "${charge.output.x}"}, optional=True), asked)
+    define_workflow("order", simple("charge", inputParameters={"a": "${charge.output.x}"}, optional=True), asked)
     address = f"{WORKFLOWS}{WorkflowDefinition.objects.get(name='order').pk}/edit/?view=canvas"
     assert_usable_by_everybody(page, address)
     for scheme, size in (("light", WIDE), ("dark", NARROW)):

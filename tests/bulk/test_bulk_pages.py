@@ -4,15 +4,16 @@ import pytest
 
 from conductor_app.bulk.models import BulkOperation
 from conductor_app.runs.pages import list as run_list
+from tests.builders import simple
 from tests.page_text import html, page_text
-from tests.stored_scenarios import define_workflow, start_run, step
+from tests.scenario import define_workflow, start_run
 
 LIST = "/admin/conductor/run/"
 
 
 @pytest.fixture
 def three(clock, db):
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     return [start_run("order") for _ in range(3)]
 
 

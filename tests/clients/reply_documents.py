@@ -17,9 +17,9 @@ from conductor_app.core.step_types import STEP_TYPES
 from conductor_app.processes import sweeps
 from conductor_app.utils import process_state
 from tests.api_fixtures import Api
+from tests.builders import Document, human, simple, step_of, sub_workflow
 from tests.conftest import Clock, freeze_time, seed_randomness
 from tests.database_baseline import restore_baseline
-from tests.step_documents import Step, simple, step
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "reference" / "step-types.md"
 INPUT = {
@@ -78,7 +78,7 @@ def reply_folder(
     return folder
 
 
-def example_steps() -> Iterator[tuple[str, list[Step]]]:
+def example_steps() -> Iterator[tuple[str, list[Document]]]:
     """Yield each step type with the steps of its example in the documentation."""
     for text in re.findall(r"^```json\n(.*?)^```", EXAMPLES.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
         found = json.loads(text)
@@ -104,7 +104,7 @@ class Recorder:
         self.record_lists()
         self.record_definitions()
 
-    def record_states(self, name: str, steps: list[Step]) -> None:
+    def record_states(self, name: str, steps: list[Document]) -> None:
         """Record the runs of an example in which its open task is in each state."""
         run_id = self.start(name, steps)
         self.record_run(f"{name}-started", run_id)
@@ -121,7 +121,7 @@ class Recorder:
             self.record_timeout(f"{name}-timed-out", steps)
         self.record_skipped(f"{name}-skipped", steps)
 
-    def report_and_record(self, name: str, steps: list[Step], status: str) -> None:
+    def report_and_record(self, name: str, steps: list[Document], status: str) -> None:
         """Record a run whose first open task reports a status."""
         run_id = self.start(name, steps)
         task = self.open_tasks(run_id)[0]
@@ -131,12 +131,12 @@ class Recorder:
         assert reply.status_code == 200, reply.content
         self.record_run(name, run_id)
 
-    def record_timeout(self, name: str, steps: list[Step]) -> None:
+    def record_timeout(self, name: str, steps: list[Document]) -> None:
         run_id = self.start(name, [each | {"taskDefinition": POLICY | {"name": each["name"]}} for each in steps])
         self.later(seconds=90)
         self.record_run(name, run_id)
 
-    def record_skipped(self, name: str, steps: list[Step]) -> None:
+    def record_skipped(self, name: str, steps: list[Document]) -> None:
         run_id = self.start(name, [simple("first"), *steps])
         for each in steps:
             self.api.put(f"/workflow/{run_id}/skiptask/{each['taskReferenceName']}")
@@ -172,7 +172,7 @@ class Recorder:
     def children(self) -> None:
         params = {"subWorkflowParam": {"name": "ship_order", "version": 2, "priority": 3, "taskToDomain": {"*": "eu"}}}
         run_id = self.start(
-            "parent", [step("SUB_WORKFLOW", "child", **params), step("SUB_WORKFLOW", "second", **params)]
+            "parent", [step_of("SUB_WORKFLOW", "child", **params), step_of("SUB_WORKFLOW", "second", **params)]
         )
         child_id = self.open_tasks(run_id)[0]["subWorkflowId"]
         self.record_run("child of a parent", child_id)
@@ -187,8 +187,8 @@ class Recorder:
 
     def loops(self) -> None:
         condition = "if ($.loop['iteration'] < 3) { true; } else { false; }"
-        body = [simple("inside"), step("WAIT", "pause", inputParameters={"duration": "1 seconds"})]
-        run_id = self.start("loop", [step("DO_WHILE", "loop", loopCondition=condition, loopOver=body)])
+        body = [simple("inside"), step_of("WAIT", "pause", inputParameters={"duration": "1 seconds"})]
+        run_id = self.start("loop", [step_of("DO_WHILE", "loop", loopCondition=condition, loopOver=body)])
         while tasks := self.api.poll("inside"):
             self.api.report(tasks[0])
             self.record_run("iteration", run_id)
@@ -196,18 +196,20 @@ class Recorder:
         assert self.record_run("loop completed", run_id)["status"] == "COMPLETED"
 
     def branches(self) -> None:
-        fork = step("FORK_JOIN_DYNAMIC", "fork", dynamicForkTasksParam="tasks", dynamicForkTasksInputParamName="inputs")
+        fork = step_of(
+            "FORK_JOIN_DYNAMIC", "fork", dynamicForkTasksParam="tasks", dynamicForkTasksInputParamName="inputs"
+        )
         fork["inputParameters"] = {
-            "tasks": [simple("left"), step("SUB_WORKFLOW", "right", subWorkflowParam={"name": "subscribe"})],
+            "tasks": [simple("left"), sub_workflow("right", "subscribe")],
             "inputs": {"left": {"a": 1}, "right": {"b": None}},
         }
-        run_id = self.start("branches", [fork, step("JOIN", "join")])
+        run_id = self.start("branches", [fork, step_of("JOIN", "join")])
         self.record_run("branches run", run_id)
         self.api.report(self.api.poll("left")[0], "FAILED_WITH_TERMINAL_ERROR")
         self.record_run("a branch failed", run_id)
 
     def timers(self) -> None:
-        wait = step("WAIT", "pause", inputParameters={"duration": "5 seconds"})
+        wait = step_of("WAIT", "pause", inputParameters={"duration": "5 seconds"})
         run_id = self.start("timer", [wait, simple("after")], timeoutPolicy="TIME_OUT_WF", timeoutSeconds=600)
         self.later(seconds=6)
         self.record_run("timer ended", run_id)
@@ -224,7 +226,7 @@ class Recorder:
             self.record_run("failure workflow", each["workflowId"])
 
     def reruns(self) -> None:
-        run_id = self.start("rerun", [simple("pay"), step("HUMAN", "approve"), simple("ship")])
+        run_id = self.start("rerun", [simple("pay"), human("approve"), simple("ship")])
         for _ in range(3):
             self.api.report(self.open_tasks(run_id)[0])
         first = self.record_run("completed", run_id)["tasks"][0]
@@ -264,7 +266,7 @@ class Recorder:
             self.folder.record("Task", name, self.api.get(f"/tasks/{run['tasks'][-1]['taskId']}"))
         return run
 
-    def start(self, name: str, steps: list[Step], correlationId: str = "", priority: int = 0, **fields: Any) -> str:
+    def start(self, name: str, steps: list[Document], correlationId: str = "", priority: int = 0, **fields: Any) -> str:
         """Define a workflow and start it. Return the id of the run."""
         self.api.define(*steps, name=name, **fields)
         return self.api.start(name, input=INPUT, correlationId=correlationId or None, priority=priority)

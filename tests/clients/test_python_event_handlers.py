@@ -50,9 +50,9 @@ def test_refusals_reach_the_client_with_their_status(handlers):
 def test_a_workflow_publishes_an_event_that_starts_another(handlers, executor, workflows, tasks):
     handlers.add_event_handler(HANDLER)
     (ConductorWorkflow(executor, "listen", 1) >> SimpleTask("listen", "listen")).register(overwrite=True)
-    told = ConductorEventTask("tell", "hello")
-    told.input_parameters["who"] = "${workflow.input.who}"
-    (ConductorWorkflow(executor, "greet", 1) >> told).register(overwrite=True)
+    event_task = ConductorEventTask("tell", "hello")
+    event_task.input_parameters["who"] = "${workflow.input.who}"
+    (ConductorWorkflow(executor, "greet", 1) >> event_task).register(overwrite=True)
 
     id = workflows.start_workflow_by_name("greet", {"who": "world"})
 

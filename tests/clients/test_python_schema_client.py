@@ -17,8 +17,8 @@ def test_a_schema_is_registered_returned_and_deleted(schemas):
     schemas.register_schema(SchemaDef("order", 2, SchemaType.JSON, DATA))
     schemas.register_schema(SchemaDef("other", 1, SchemaType.AVRO, {"type": "record"}))
 
-    told = schemas.get_schema("order", 1)
-    assert (told.name, told.version, str(told.type), told.data) == ("order", 1, "JSON", DATA)
+    schema = schemas.get_schema("order", 1)
+    assert (schema.name, schema.version, str(schema.type), schema.data) == ("order", 1, "JSON", DATA)
     assert [(each.name, each.version) for each in schemas.get_all_schemas()] == [
         ("order", 1),
         ("order", 2),

@@ -13,12 +13,12 @@ def test_a_build_is_run_by_a_scriptworker_from_its_sources_to_its_release(server
     monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 1.0)
     # A scriptworker takes its time to start.
     monkeypatch.setattr(build, "FLAKY", 1)
-    told = []
+    lines = []
 
-    found = build.run_build(server, told.append, tests=1, workers=1)
+    found = build.run_build(server, lines.append, tests=1, workers=1)
 
     assert found == []
-    assert any("test 1 exception (intermittent-task)" in line for line in told)
+    assert any("test 1 exception (intermittent-task)" in line for line in lines)
     artifacts = taskcluster.Queue({"rootUrl": server}).listLatestArtifacts(StandaloneTask.objects.get(priority=5).pk)[
         "artifacts"
     ]

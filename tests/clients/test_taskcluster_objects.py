@@ -102,11 +102,11 @@ def test_an_object_is_there_when_its_upload_is_finished(job):
     job.finish(made)
     job.finish(made)
 
-    told = {"projectId": made["projectId"], "uploadId": made["uploadId"]}
+    upload = {"projectId": made["projectId"], "uploadId": made["uploadId"]}
     objects = job.objects(made["credentials"])
-    assert objects.finishUpload(made["name"], told) == {}
-    assert refused(objects.finishUpload, made["name"], {**told, "hashes": {"sha256": "00"}}) == CONFLICT
-    again = {**told, "expires": made["expires"], "proposedUploadMethods": {}}
+    assert objects.finishUpload(made["name"], upload) == {}
+    assert refused(objects.finishUpload, made["name"], {**upload, "hashes": {"sha256": "00"}}) == CONFLICT
+    again = {**upload, "expires": made["expires"], "proposedUploadMethods": {}}
     assert refused(objects.createUpload, made["name"], again) == CONFLICT
 
 

@@ -12,10 +12,9 @@ from django.db import connection
 
 from conductor_app.db.named_statements import PARAMETER
 from conductor_app.runs.store import tree
-from tests.builders import fork, loop, policy, step
+from tests.builders import fork, loop, policy, simple, step
 from tests.db.test_query_plans import STATEMENTS
 from tests.scenario import Scenario
-from tests.step_documents import simple
 
 pytestmark = [
     pytest.mark.django_db,

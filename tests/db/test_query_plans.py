@@ -15,9 +15,8 @@ from conductor_app.runs.store import data, due_rows, loading, outbox, tree, writ
 from conductor_app.taskcluster import store as standalone
 from conductor_app.tasks import gates, shares
 from conductor_app.tasks import store as claims
-from tests.builders import step
+from tests.builders import simple, step
 from tests.scenario import Scenario
-from tests.step_documents import simple
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

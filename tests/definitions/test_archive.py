@@ -7,8 +7,9 @@ from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
 from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Run
 from conductor_app.tasks.models import Poller
+from tests.builders import simple
 from tests.page_text import page_text
-from tests.stored_scenarios import define_task, define_workflow, step
+from tests.scenario import define_task, define_workflow
 
 pytestmark = pytest.mark.django_db
 WORKFLOWS, TASKS = "/admin/conductor/workflowdefinition/", "/admin/conductor/taskdefinition/"
@@ -17,7 +18,7 @@ WORKFLOWS, TASKS = "/admin/conductor/workflowdefinition/", "/admin/conductor/tas
 @pytest.fixture
 def order(clock):
     define_task("charge", responseTimeoutSeconds=30)
-    define_workflow("order", step("charge"))
+    define_workflow("order", simple("charge"))
     return WorkflowDefinition.objects.get(name="order")
 
 

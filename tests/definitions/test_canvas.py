@@ -4,24 +4,23 @@ import json
 import re
 
 import pytest
-from django.contrib.auth.models import Permission, User
-from django.test import Client
 
 from conductor_app.core.step_types import STEP_TYPES
 from conductor_app.definitions.models import DefinitionDraft, WorkflowDefinition
 from conductor_app.definitions.step_labels import TYPE_LABELS, type_label
-from tests.builders import catch, fork, human, loop, switch, try_
+from tests.access.users import client_with
+from tests.builders import catch, fork, human, loop, simple, step_of, switch, try_
 from tests.page_text import html, page_text
-from tests.stored_scenarios import define_task, define_workflow, step
+from tests.scenario import define_task, define_workflow
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
-SHIP = step("ship", inputParameters={"receipt": "${charge.output.receipt}", "count": 3})
+SHIP = simple("ship", inputParameters={"receipt": "${charge.output.receipt}", "count": 3})
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def order(clock):
-    define_workflow("order", step("charge"), SHIP)
+    define_workflow("order", simple("charge"), SHIP)
     return WorkflowDefinition.objects.get(name="order")
 
 
@@ -80,11 +79,11 @@ def apply(client, document, at, action="keep", panel="step", **changes) -> dict:
 
 
 ALL_KINDS = text(
-    step("charge"),
+    simple("charge"),
     SHIP,
-    switch("route", {"a": [step("x")], "b": []}),
-    *fork([step("left")], [human("ask")], ref="both"),
-    loop("again", step("try_it"), times=3),
+    switch("route", {"a": [simple("x")], "b": []}),
+    *fork([simple("left")], [human("ask")], ref="both"),
+    loop("again", simple("try_it"), times=3),
     {
         "name": "call",
         "taskReferenceName": "call",
@@ -123,7 +122,7 @@ def test_a_form_that_is_applied_unchanged_changes_nothing(operator):
     ids=str,
 )
 def test_values_that_the_form_cannot_show_are_kept(operator, broken):
-    document = text({**step("a"), **broken}, outputParameters=["x"])
+    document = text({**simple("a"), **broken}, outputParameters=["x"])
 
     for path in ("tasks[0]", ""):
         answer = apply(operator, document, path, panel="step" if path else "settings")
@@ -166,7 +165,7 @@ def test_a_step_is_edited_in_a_form(operator):
         "step.startDelay": "5",
     }
 
-    edited = apply(operator, text(step("charge"), SHIP), "tasks[1]", **changes)["after"]["tasks"][1]
+    edited = apply(operator, text(simple("charge"), SHIP), "tasks[1]", **changes)["after"]["tasks"][1]
 
     assert edited == {
         "name": "ship_it",
@@ -180,7 +179,7 @@ def test_a_step_is_edited_in_a_form(operator):
 
 
 def test_a_renamed_step_keeps_its_readers(operator):
-    after = apply(operator, text(step("charge"), SHIP), "tasks[0]", **{"step.taskReferenceName": "pay"})["after"]
+    after = apply(operator, text(simple("charge"), SHIP), "tasks[0]", **{"step.taskReferenceName": "pay"})["after"]
 
     assert after["tasks"][0]["taskReferenceName"] == "pay"
     assert after["tasks"][1]["inputParameters"]["receipt"] == "${pay.output.receipt}"
@@ -198,7 +197,7 @@ def test_a_renamed_step_keeps_its_readers(operator):
     ],
 )
 def test_a_wrong_value_is_reported_at_its_field_and_changes_nothing(operator, changes, message):
-    document = text(step("charge"), SHIP)
+    document = text(simple("charge"), SHIP)
 
     answer = apply(operator, document, "tasks[1]", **changes)
 
@@ -208,7 +207,7 @@ def test_a_wrong_value_is_reported_at_its_field_and_changes_nothing(operator, ch
 
 def test_the_policy_of_a_step_begins_with_its_task_definition_and_is_drawn(operator):
     define_task("charge", retryCount=1, retryDelaySeconds=10, responseTimeoutSeconds=30)
-    document = text(step("charge"))
+    document = text(simple("charge"))
 
     answer = apply(operator, document, "tasks[0]", **{"policy.retryCount": "4"})
 
@@ -219,7 +218,7 @@ def test_the_policy_of_a_step_begins_with_its_task_definition_and_is_drawn(opera
 
 
 def test_http_headers_are_rows_that_can_be_added_changed_and_removed(operator):
-    calls = text(step("call", "HTTP", inputParameters={"uri": "https://example.com", "headers": {"Accept": "a/b"}}))
+    calls = text(step_of("HTTP", "call", inputParameters={"uri": "https://example.com", "headers": {"Accept": "a/b"}}))
     names = "rows.inputParameters.headers"
     form = fields_of(operator, calls, "tasks[0]")
 
@@ -238,7 +237,7 @@ def test_http_headers_are_rows_that_can_be_added_changed_and_removed(operator):
 
 
 def test_headers_from_an_expression_are_a_field(operator):
-    calls = text(step("call", "HTTP", inputParameters={"uri": "x", "headers": "${workflow.input.headers}"}))
+    calls = text(step_of("HTTP", "call", inputParameters={"uri": "x", "headers": "${workflow.input.headers}"}))
     form = fields_of(operator, calls, "tasks[0]")
 
     answer = apply(operator, calls, "tasks[0]", **{"step.inputParameters.headers": '{"A": "b"}'})
@@ -248,7 +247,9 @@ def test_headers_from_an_expression_are_a_field(operator):
 
 
 def test_steps_are_named_by_what_they_do_and_by_their_type(operator):
-    document = text(*fork([step("a")], [step("b", "HTTP", inputParameters={"uri": "x", "method": "GET"})], ref="f"))
+    document = text(
+        *fork([simple("a")], [step_of("HTTP", "b", inputParameters={"uri": "x", "method": "GET"})], ref="f")
+    )
     panel = post(operator, document, "show:tasks[0]")["panel"]
 
     assert "f Fork FORK_JOIN" in page_text_of(panel)
@@ -258,7 +259,7 @@ def test_steps_are_named_by_what_they_do_and_by_their_type(operator):
 
 
 def test_no_two_places_to_move_a_step_to_have_the_same_name(operator):
-    twins = [step("a"), *fork([], [], ref="f"), step("a"), loop("l", step("m"))]
+    twins = [simple("a"), *fork([], [], ref="f"), simple("a"), loop("l", simple("m"))]
     panel = post(operator, text(*twins), "show:tasks[0]")["panel"]
 
     menu = panel.partition('name="move_path"')[2].partition("</select>")[0]
@@ -269,7 +270,7 @@ def test_no_two_places_to_move_a_step_to_have_the_same_name(operator):
 
 def test_cases_branches_and_iterations_are_edited_in_the_form(operator):
     document = text(
-        switch("route", {"a": [step("x")], "b": []}), *fork([step("l")], [], ref="f"), loop("again", step("y"))
+        switch("route", {"a": [simple("x")], "b": []}), *fork([simple("l")], [], ref="f"), loop("again", simple("y"))
     )
 
     cases = apply(operator, document, "tasks[0]", **{"case.0.name": "air", "case.1.name": "", "case.2.name": "sea"})
@@ -277,16 +278,16 @@ def test_cases_branches_and_iterations_are_edited_in_the_form(operator):
     fewer = apply(operator, document, "tasks[1]", **{"step.branches": "1"})
     times = apply(operator, document, "tasks[3]", **{"step.times": "5"})
 
-    assert cases["after"]["tasks"][0]["decisionCases"] == {"air": [step("x")], "sea": []}
-    assert branches["after"]["tasks"][1]["forkTasks"] == [[step("l")], [], [], []]
-    assert fewer["after"]["tasks"][1]["forkTasks"] == [[step("l")]]
+    assert cases["after"]["tasks"][0]["decisionCases"] == {"air": [simple("x")], "sea": []}
+    assert branches["after"]["tasks"][1]["forkTasks"] == [[simple("l")], [], [], []]
+    assert fewer["after"]["tasks"][1]["forkTasks"] == [[simple("l")]]
     assert times["after"]["tasks"][3]["loopCondition"] == "if ($.again['iteration'] < 5) { true; } else { false; }"
 
 
 TRY = try_(
     "paid",
-    step("charge"),
-    on=[catch(step("notify"), status="TIMED_OUT", taskRef=["charge"]), {"match": {}, "tasks": []}],
+    simple("charge"),
+    on=[catch(simple("notify"), status="TIMED_OUT", taskRef=["charge"]), {"match": {}, "tasks": []}],
 )
 
 
@@ -304,7 +305,7 @@ def test_the_failures_that_a_handler_handles_are_edited_in_the_form(operator):
 
     assert unchanged["catchCases"] == TRY["catchCases"]
     assert changed["catchCases"] == [
-        {"match": {"status": ["TIMED_OUT", "FAILED"]}, "tasks": [step("notify")]},
+        {"match": {"status": ["TIMED_OUT", "FAILED"]}, "tasks": [simple("notify")]},
         {"match": {"reason": "card .* refused"}, "tasks": []},
     ]
 
@@ -326,7 +327,7 @@ def test_a_handler_with_errors_changes_nothing(operator, changes, message):
 
 
 def test_a_case_or_a_branch_with_steps_is_not_removed(operator):
-    document = text(switch("route", {"a": [step("x")]}), *fork([step("l")], [step("r")], ref="f"))
+    document = text(switch("route", {"a": [simple("x")]}), *fork([simple("l")], [simple("r")], ref="f"))
 
     assert (
         "Delete the steps of the case a first" in apply(operator, document, "tasks[0]", **{"case.0.name": ""})["panel"]
@@ -335,7 +336,7 @@ def test_a_case_or_a_branch_with_steps_is_not_removed(operator):
 
 
 def test_a_step_is_added_where_the_plus_of_the_diagram_stands(operator):
-    document = text(*fork([step("l")], [step("r")], ref="f"))
+    document = text(*fork([simple("l")], [simple("r")], ref="f"))
     shown = post(operator, document, "pick:tasks[0].forkTasks[0][1]")
 
     answer = post(operator, document, "add:HTTP", place="tasks[0].forkTasks[0][1]")
@@ -350,12 +351,12 @@ def test_every_type_of_the_list_is_added_and_has_a_form(operator):
     from conductor_app.definitions.editor.step_catalog import CATALOG
 
     for entry in CATALOG:
-        answer = post(operator, text(step("a")), f"add:{entry.type}", place="tasks[1]")
+        answer = post(operator, text(simple("a")), f"add:{entry.type}", place="tasks[1]")
         assert answer["after"]["tasks"][1]["type"] == entry.type and 'name="panel" value="step"' in answer["panel"]
 
 
 def test_a_step_is_moved_wrapped_and_deleted(operator):
-    document = text(step("charge"), SHIP, outputParameters={"receipt": "${ship.output.receipt}"})
+    document = text(simple("charge"), SHIP, outputParameters={"receipt": "${ship.output.receipt}"})
 
     moved = apply(operator, document, "tasks[1]", "move:up")
     wrapped = apply(operator, document, "tasks[1]", "wrap:loop")
@@ -363,18 +364,18 @@ def test_a_step_is_moved_wrapped_and_deleted(operator):
 
     assert [each["taskReferenceName"] for each in moved["after"]["tasks"]] == ["ship", "charge"]
     assert wrapped["after"]["tasks"][1]["loopOver"] == [SHIP] and wrapped["at"] == "tasks[1]"
-    assert deleted["after"]["tasks"] == [step("charge")] and deleted["after"]["outputParameters"] == {}
+    assert deleted["after"]["tasks"] == [simple("charge")] and deleted["after"]["outputParameters"] == {}
     assert "ship deleted. 1 value that read its output was removed: outputParameters.receipt." in deleted["message"]
 
 
 def test_a_deleted_join_takes_its_fork_along_and_both_are_named(operator):
-    answer = post(operator, text(*fork([step("l")], [], ref="f"), step("a")), "delete", at="tasks[1]")
+    answer = post(operator, text(*fork([simple("l")], [], ref="f"), simple("a")), "delete", at="tasks[1]")
 
-    assert answer["after"]["tasks"] == [step("a")] and answer["message"] == "f, join deleted."
+    assert answer["after"]["tasks"] == [simple("a")] and answer["message"] == "f, join deleted."
 
 
 def test_a_fork_is_moved_over_its_neighbors(operator):
-    document = text(step("a"), *fork([step("l")], [], ref="f"), *fork([step("r")], [], ref="g", join="h"))
+    document = text(simple("a"), *fork([simple("l")], [], ref="f"), *fork([simple("r")], [], ref="g", join="h"))
 
     down = post(operator, document, "move:down", at="tasks[1]")["after"]
     up = post(operator, document, "move:up", at="tasks[1]")["after"]
@@ -396,13 +397,13 @@ def test_a_fork_is_moved_over_its_neighbors(operator):
     ],
 )
 def test_an_impossible_action_changes_nothing_and_says_why(operator, action, fields):
-    answer = post(operator, text(step("a")), action, **fields)
+    answer = post(operator, text(simple("a")), action, **fields)
 
     assert answer["is_refused"] and answer["message"] and "document" not in answer
 
 
 def test_an_unknown_action_is_ignored(operator):
-    assert "document" not in post(operator, text(step("a")), "dance:now")
+    assert "document" not in post(operator, text(simple("a")), "dance:now")
 
 
 def test_text_that_is_not_json_is_not_edited(operator):
@@ -415,7 +416,7 @@ def test_a_document_that_is_nested_too_deeply_is_edited_as_json(operator, order)
     value = 7
     for _ in range(400):
         value = [value]
-    document = text({**step("a"), "inputParameters": {"deep": value}})
+    document = text({**simple("a"), "inputParameters": {"deep": value}})
 
     answer = operator.post(f"{WORKFLOWS}canvas/", {"document": document, "canvas": "delete", "at": "tasks[0]"})
     page = operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": document, "canvas": "delete", "at": "tasks[0]"})
@@ -432,7 +433,7 @@ def test_the_settings_of_the_workflow_are_edited_in_a_form(operator):
         "output.0.value": "${charge.output.total}",
     }
 
-    after = apply(operator, text(step("charge")), "", panel="settings", **changes)["after"]
+    after = apply(operator, text(simple("charge")), "", panel="settings", **changes)["after"]
 
     assert after["name"] == "invoice" and after["inputParameters"] == ["a", "c"]
     assert after["outputParameters"] == {"total": "${charge.output.total}"}
@@ -442,7 +443,7 @@ def test_the_settings_of_the_workflow_are_edited_in_a_form(operator):
 def test_a_fairness_key_and_its_weight_are_edited_in_a_form(operator, path, panel):
     changes = {"step.fairnessKey": "${workflow.input.tenant}", "step.fairnessWeight": "2.5"}
 
-    after = apply(operator, text(step("charge")), path, panel=panel, **changes)["after"]
+    after = apply(operator, text(simple("charge")), path, panel=panel, **changes)["after"]
 
     edited = after["tasks"][0] if path else after
     assert (edited["fairnessKey"], edited["fairnessWeight"]) == ("${workflow.input.tenant}", 2.5)
@@ -451,12 +452,12 @@ def test_a_fairness_key_and_its_weight_are_edited_in_a_form(operator, path, pane
 def test_the_name_of_an_existing_definition_is_not_edited(operator):
     changes = {"step.name": "invoice", "is_named": "yes"}
 
-    assert apply(operator, text(step("a")), "", panel="settings", **changes)["after"]["name"] == "order"
+    assert apply(operator, text(simple("a")), "", panel="settings", **changes)["after"]["name"] == "order"
 
 
 def test_expressions_for_inputs_are_those_of_earlier_steps(operator):
     define_task("charge", outputKeys=["receipt"])
-    document = text(step("charge"), SHIP, step("late"), inputParameters=["order"])
+    document = text(simple("charge"), SHIP, simple("late"), inputParameters=["order"])
 
     panel = post(operator, document, "show:tasks[1]")["panel"]
 
@@ -465,8 +466,8 @@ def test_expressions_for_inputs_are_those_of_earlier_steps(operator):
 
 
 def test_findings_are_shown_at_their_steps(operator):
-    wrong = step("ship", inputParameters={"receipt": "${chrage.output.receipt}"})
-    document = text(step("charge"), loop("again", wrong, times=2))
+    wrong = simple("ship", inputParameters={"receipt": "${chrage.output.receipt}"})
+    document = text(simple("charge"), loop("again", wrong, times=2))
 
     answer = post(operator, document, "show:tasks[1].loopOver[0]")
 
@@ -478,21 +479,17 @@ def test_findings_are_shown_at_their_steps(operator):
 def test_an_action_takes_few_queries(operator, django_assert_max_num_queries):
     define_task("charge")
     with django_assert_max_num_queries(15):
-        post(operator, text(step("charge"), SHIP), "show:tasks[0]")
+        post(operator, text(simple("charge"), SHIP), "show:tasks[0]")
     with django_assert_max_num_queries(15):
-        post(operator, text(step("charge"), SHIP), "wrap:loop", at="tasks[0]")
+        post(operator, text(simple("charge"), SHIP), "wrap:loop", at="tasks[0]")
 
 
 def test_the_canvas_requires_the_permission_to_edit(viewer, operator):
-    document = {"document": text(step("a")), "canvas": "delete", "at": "tasks[0]"}
+    document = {"document": text(simple("a")), "canvas": "delete", "at": "tasks[0]"}
 
     assert viewer.post(f"{WORKFLOWS}canvas/", document).status_code == 403
     assert operator.get(f"{WORKFLOWS}canvas/").status_code == 405
-    user = User.objects.create_user("arno", password="x", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=("change_workflowdefinition",)))
-    author = Client()
-    author.force_login(user)
-    assert author.post(f"{WORKFLOWS}canvas/", document).status_code == 200
+    assert client_with("change_workflowdefinition").post(f"{WORKFLOWS}canvas/", document).status_code == 200
 
 
 # Without a script -----------------------------------------------------------------------------------------------------
@@ -500,7 +497,7 @@ def test_the_canvas_requires_the_permission_to_edit(viewer, operator):
 
 def test_without_a_script_the_page_applies_the_action_and_keeps_the_draft(operator, order):
     address = f"{WORKFLOWS}{order.pk}/edit/"
-    fields = {"document": text(step("charge"), SHIP), "base": "r1n1"}
+    fields = {"document": text(simple("charge"), SHIP), "base": "r1n1"}
 
     picked = operator.post(address, {**fields, "canvas": "pick", "place_path": "tasks[2]"})
     added = operator.post(address, {**fields, "canvas": "add:WAIT", "place": "tasks[2]"})
@@ -526,7 +523,7 @@ def test_other_editors_have_no_canvas(operator):
 
 
 def test_the_places_of_the_branches_of_a_fork_have_different_names(operator, order):
-    document = text(*fork([step("a")], [step("b")], ref="both"), step("ship"))
+    document = text(*fork([simple("a")], [simple("b")], ref="both"), simple("ship"))
 
     panel = post(operator, document, "select", at="tasks[2]")["panel"]
 

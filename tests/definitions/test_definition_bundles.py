@@ -7,8 +7,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from conductor_app.access.models import AuditEntry
 from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
+from tests.builders import simple, sub_workflow
 from tests.page_text import page_text
-from tests.stored_scenarios import define_task, define_workflow, step
+from tests.scenario import define_task, define_workflow
 
 EXPORT = "/admin/conductor/workflowdefinition/export/"
 IMPORT = "/admin/conductor/workflowdefinition/import/"
@@ -17,9 +18,9 @@ IMPORT = "/admin/conductor/workflowdefinition/import/"
 @pytest.fixture
 def shop(clock, db):
     define_task("charge", retryCount=3)
-    define_workflow("billing", step("charge"))
-    define_workflow("shop", step("bill", "SUB_WORKFLOW", subWorkflowParam={"name": "billing"}))
-    define_workflow("other", step("ship"))
+    define_workflow("billing", simple("charge"))
+    define_workflow("shop", sub_workflow("bill", "billing"))
+    define_workflow("other", simple("ship"))
 
 
 def exported(client, **asked):
@@ -35,7 +36,7 @@ def take(client, given, **more):
 
 
 def document(name="new", **fields):
-    return {"name": name, "version": 1, "ownerEmail": "team@example.com", "tasks": [step("ship")], **fields}
+    return {"name": name, "version": 1, "ownerEmail": "team@example.com", "tasks": [simple("ship")], **fields}
 
 
 def test_a_workflow_is_exported_with_its_dependencies(operator, shop):

@@ -4,13 +4,14 @@ import json
 import re
 
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from conductor_app.access.models import AuditEntry
 from conductor_app.definitions.models import DefinitionDraft, TaskDefinition, WorkflowDefinition
+from tests.access.users import client_with
+from tests.builders import noop, simple
 from tests.page_text import html, page_text
-from tests.stored_scenarios import define_task, define_workflow, start_run, start_run_of, step
+from tests.scenario import define_task, define_workflow, start_run, start_run_of
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 TASKS = "/admin/conductor/taskdefinition/"
@@ -18,23 +19,18 @@ TASKS = "/admin/conductor/taskdefinition/"
 
 @pytest.fixture
 def order(clock, db):
-    define_workflow("order", step("charge"), step("ship", inputParameters={"receipt": "${charge.output.receipt}"}))
+    define_workflow("order", simple("charge"), simple("ship", inputParameters={"receipt": "${charge.output.receipt}"}))
     return WorkflowDefinition.objects.get(name="order")
 
 
 @pytest.fixture
 def author(db) -> Client:
     """Return a client of a user who may only edit workflow definitions."""
-    user = User.objects.create_user("arno", password="x", is_staff=True)
-    names = ("view_workflowdefinition", "change_workflowdefinition")
-    user.user_permissions.set(Permission.objects.filter(codename__in=names))
-    client = Client()
-    client.force_login(user)
-    return client
+    return client_with("view_workflowdefinition", "change_workflowdefinition", name="arno")
 
 
 def text(**changes):
-    document = {"name": "order", "version": 1, "ownerEmail": "team@example.com", "tasks": [step("charge")]}
+    document = {"name": "order", "version": 1, "ownerEmail": "team@example.com", "tasks": [simple("charge")]}
     return json.dumps(document | changes, indent=2)
 
 
@@ -43,8 +39,8 @@ def check(client, text, path=WORKFLOWS):
 
 
 def test_a_wrong_reference_is_marked_at_its_line_with_the_nearest_name(operator, order):
-    wrong = step("ship", inputParameters={"receipt": "${chrage.output.receipt}"})
-    typed = text(tasks=[step("charge"), wrong])
+    wrong = simple("ship", inputParameters={"receipt": "${chrage.output.receipt}"})
+    typed = text(tasks=[simple("charge"), wrong])
 
     [finding] = [each for each in check(operator, typed)["findings"] if each["severity"] == "error"]
 
@@ -54,11 +50,11 @@ def test_a_wrong_reference_is_marked_at_its_line_with_the_nearest_name(operator,
 
 
 def test_the_picture_follows_the_text(operator, order):
-    assert 'data-ref="pack"' in check(operator, text(tasks=[step("charge"), step("pack")]))["picture"]
+    assert 'data-ref="pack"' in check(operator, text(tasks=[simple("charge"), simple("pack")]))["picture"]
 
 
 def test_nul_characters_are_removed_in_every_spelling(operator, order):
-    typed = text(description="s\0o", tasks=[step("a\0b", inputParameters={"\0c": ["\0"]})])
+    typed = text(description="s\0o", tasks=[simple("a\0b", inputParameters={"\0c": ["\0"]})])
 
     assert check(operator, typed.replace('"order"', '"o\\u0000"'))["picture"]
     assert operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": typed}).status_code == 302
@@ -150,7 +146,7 @@ def test_a_huge_draft_is_refused(operator, order):
 
 def test_a_change_is_reviewed_in_sentences_and_lines_before_saving(operator, order):
     start_run("order")
-    tasks = [step("charge", retryCount=5), step("ship", inputParameters={"receipt": "${charge.output.receipt}"})]
+    tasks = [simple("charge", retryCount=5), simple("ship", inputParameters={"receipt": "${charge.output.receipt}"})]
 
     page = page_text(operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": text(tasks=tasks), "step": "review"}))
 
@@ -208,7 +204,7 @@ def test_the_policy_lets_the_editor_make_its_styles_and_no_other_page(operator, 
 
 def test_the_page_of_a_task_displays_its_retries_and_limits(operator, clock):
     define_task("charge", retryCount=3, retryLogic="EXPONENTIAL_BACKOFF", retryDelaySeconds=10)
-    define_workflow("order", step("charge"))
+    define_workflow("order", simple("charge"))
     row = TaskDefinition.objects.get(name="charge")
 
     page = page_text(operator.get(f"{TASKS}{row.pk}/change/"))
@@ -227,7 +223,7 @@ def test_a_check_of_a_task_definition_draws_its_policies(operator, clock):
 
 
 def test_old_versions_are_compared_with_the_one_before(operator, order):
-    define_workflow("order", step("charge"), version=2)
+    define_workflow("order", simple("charge"), version=2)
     row = WorkflowDefinition.objects.get(version=2)
 
     page = page_text(operator.get(f"{WORKFLOWS}{row.pk}/compare/"))
@@ -236,7 +232,7 @@ def test_old_versions_are_compared_with_the_one_before(operator, order):
 
 
 def test_the_diagrams_of_two_versions_mark_the_steps_that_differ(operator, order):
-    define_workflow("order", step("charge", optional=True), step("mail", "NOOP"), version=2)
+    define_workflow("order", simple("charge", optional=True), noop("mail"), version=2)
     row = WorkflowDefinition.objects.get(version=2)
 
     pictures = operator.get(f"{WORKFLOWS}{row.pk}/compare/").context["pictures"]
@@ -249,7 +245,7 @@ def test_the_diagrams_of_two_versions_mark_the_steps_that_differ(operator, order
 
 
 def test_an_old_version_becomes_the_newest_again(operator, order):
-    define_workflow("order", step("charge"), version=2)
+    define_workflow("order", simple("charge"), version=2)
 
     answer = operator.post(f"{WORKFLOWS}{order.pk}/restore/", {"reason": "v2 loses parcels"})
 
@@ -260,7 +256,7 @@ def test_an_old_version_becomes_the_newest_again(operator, order):
 
 
 def test_the_version_history_lists_authors_reasons_and_run_results(operator, order):
-    start_run_of(step("charge"), name="order")
+    start_run_of(simple("charge"), name="order")
     page = operator.get(f"{WORKFLOWS}{order.pk}/change/")
 
     [version] = page.context["versions"]
@@ -269,15 +265,15 @@ def test_the_version_history_lists_authors_reasons_and_run_results(operator, ord
 
 def test_the_page_takes_few_queries(operator, order, django_assert_max_num_queries):
     for version in range(2, 12):
-        define_workflow("order", step("charge"), version=version)
+        define_workflow("order", simple("charge"), version=version)
 
     with django_assert_max_num_queries(15):
         operator.get(f"{WORKFLOWS}{order.pk}/change/?step=charge")
 
 
 def test_runs_of_older_versions_can_be_upgraded_to_the_newest(operator, order):
-    start_run_of(step("charge"), step("pack"), name="order")
-    define_workflow("order", step("charge"), step("ship"), version=2)
+    start_run_of(simple("charge"), simple("pack"), name="order")
+    define_workflow("order", simple("charge"), simple("ship"), version=2)
     newest = WorkflowDefinition.objects.get(version=2)
 
     page = html(operator.get(f"{WORKFLOWS}{newest.pk}/change/"))

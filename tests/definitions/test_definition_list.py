@@ -5,8 +5,9 @@ import pytest
 from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.definitions.queries import version_history
 from conductor_app.runs.commands import repair
+from tests.builders import simple, step_of, sub_workflow
 from tests.page_text import html, page_text
-from tests.stored_scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run, step
+from tests.scenario import claim_and_report, claim_next, define_task, define_workflow, start_run
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 
@@ -22,8 +23,8 @@ def catalog_entry(client, name="order"):
 
 
 def test_only_the_newest_versions_are_listed_by_default(operator):
-    define_workflow("order", step("ship"))
-    define_workflow("order", step("ship"), version=2)
+    define_workflow("order", simple("ship"))
+    define_workflow("order", simple("ship"), version=2)
 
     assert [row.version for row in operator.get(WORKFLOWS).context["cl"].result_list] == [2]
     assert len(operator.get(f"{WORKFLOWS}?versions=all").context["cl"].result_list) == 2
@@ -31,7 +32,7 @@ def test_only_the_newest_versions_are_listed_by_default(operator):
 
 def test_runs_of_the_last_day_are_counted_with_their_failure_rate(operator, clock):
     define_task("ship", retryCount=0)
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     for outcome in ("COMPLETED", "COMPLETED", "COMPLETED", "FAILED"):
         start_run("order")
         claim_and_report("ship", outcome)
@@ -46,7 +47,7 @@ def test_runs_of_the_last_day_are_counted_with_their_failure_rate(operator, cloc
 
 def test_list_and_versions_show_the_same_failure_rate_and_a_retry_does_not_lower_it(operator, clock):
     define_task("ship", retryCount=0)
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     for outcome in ("COMPLETED", "COMPLETED", "COMPLETED", "FAILED"):
         run = start_run("order")
         claim_and_report("ship", outcome)
@@ -63,15 +64,15 @@ def test_list_and_versions_show_the_same_failure_rate_and_a_retry_does_not_lower
 
 
 def test_an_unused_definition_is_flagged(operator):
-    define_workflow("order", step("ship"))
-    define_workflow("shop", step("order", "SUB_WORKFLOW", subWorkflowParam={"name": "order"}))
+    define_workflow("order", simple("ship"))
+    define_workflow("shop", sub_workflow("order", "order"))
 
     assert "unused" not in catalog_entry(operator).flags and catalog_entry(operator).used_by == 1
     assert catalog_entry(operator, "shop").flags["unused"] == "No workflow or schedule starts it, and it has never run."
 
 
 def test_a_recently_run_definition_is_not_unused(operator, clock):
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     start_run("order")
 
     assert "unused" not in catalog_entry(operator).flags
@@ -80,8 +81,8 @@ def test_a_recently_run_definition_is_not_unused(operator, clock):
 
 
 def test_a_broken_reference_is_found_without_running_anything(operator):
-    switch = step("route", "SWITCH", evaluatorType="value-param", expression="x", inputParameters={"x": 1})
-    inner = step("ship", inputParameters={"a": "${nobody.output}"})
+    switch = step_of("SWITCH", "route", evaluatorType="value-param", expression="x", inputParameters={"x": 1})
+    inner = simple("ship", inputParameters={"a": "${nobody.output}"})
     define_workflow("order", {**switch, "decisionCases": {"1": [inner]}})
 
     assert "There is no step `nobody`" in catalog_entry(operator).flags["broken reference"]
@@ -89,7 +90,7 @@ def test_a_broken_reference_is_found_without_running_anything(operator):
 
 
 def test_a_task_that_no_worker_ever_polled_is_flagged(operator):
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     assert "no worker" in catalog_entry(operator).flags
 
     claim_next("ship")
@@ -97,7 +98,7 @@ def test_a_task_that_no_worker_ever_polled_is_flagged(operator):
 
 
 def test_the_reason_of_the_last_change_is_shown(operator):
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     row = WorkflowDefinition.objects.get()
     operator.post(f"{WORKFLOWS}{row.pk}/restore/", {"reason": "because of the carrier"})
 
@@ -109,7 +110,7 @@ def test_an_empty_list_explains_how_to_create_a_definition(operator):
 
 
 def test_a_viewer_sees_the_list_without_edit_actions(viewer):
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
 
     page = html(viewer.get(WORKFLOWS))
     assert "order" in page and "New definition" not in page and ">Import<" not in page
@@ -117,7 +118,7 @@ def test_a_viewer_sees_the_list_without_edit_actions(viewer):
 
 def test_the_list_takes_few_queries_for_any_length(operator, django_assert_max_num_queries):
     for number in range(12):
-        define_workflow(f"order{number}", step("ship"))
+        define_workflow(f"order{number}", simple("ship"))
 
     with django_assert_max_num_queries(15):
         operator.get(WORKFLOWS)
@@ -125,7 +126,7 @@ def test_the_list_takes_few_queries_for_any_length(operator, django_assert_max_n
 
 def test_the_last_runs_of_a_definition_are_bars_that_link_to_their_runs(operator, clock, django_assert_max_num_queries):
     define_task("ship", retryCount=0)
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     for outcome in ("COMPLETED", "FAILED"):
         run = start_run("order")
         clock.advance(seconds=4)
@@ -142,11 +143,11 @@ def test_the_page_of_a_definition_draws_its_runs_over_time_and_its_steps_in_each
     operator, clock, django_assert_max_num_queries
 ):
     define_task("ship", retryCount=0)
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     run = start_run("order")
     claim_and_report("ship", "FAILED")
     clock.advance(seconds=3 * 3600)
-    define_workflow("order", step("ship"), version=2)
+    define_workflow("order", simple("ship"), version=2)
     pk = WorkflowDefinition.objects.get(version=2).pk
     assert f'data-live="/admin/workflows/{pk}/history/live/"' in html(operator.get(f"{WORKFLOWS}{pk}/change/"))
     with django_assert_max_num_queries(15):

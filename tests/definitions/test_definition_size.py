@@ -12,7 +12,7 @@ from conductor_app.definitions.resolved_definitions import resolve_inline
 from conductor_app.definitions.sources.commands import plan_import
 from conductor_app.definitions.validation import lint_workflow
 from conductor_app.runs.models import Run
-from tests.step_documents import simple
+from tests.builders import simple
 
 MESSAGE = f"A workflow definition can have at most {MAX_STEPS} steps. Use sub-workflows."
 

@@ -8,8 +8,9 @@ from conductor_app.access.models import AuditEntry
 from conductor_app.definitions.editor.checks import check_text
 from conductor_app.definitions.editor.step_catalog import TEMPLATES
 from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
+from tests.builders import simple, wait
 from tests.page_text import html, page_text
-from tests.stored_scenarios import define_task, define_workflow, start_run, step
+from tests.scenario import define_task, define_workflow, start_run
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 TASKS = "/admin/conductor/taskdefinition/"
@@ -17,12 +18,12 @@ TASKS = "/admin/conductor/taskdefinition/"
 
 @pytest.fixture
 def order(clock, db):
-    define_workflow("order", step("ship"), description="Sends an order")
+    define_workflow("order", simple("ship"), description="Sends an order")
     return WorkflowDefinition.objects.get(name="order")
 
 
 def document(**changes):
-    return {"name": "order", "version": 1, "ownerEmail": "team@example.com", "tasks": [step("ship")], **changes}
+    return {"name": "order", "version": 1, "ownerEmail": "team@example.com", "tasks": [simple("ship")], **changes}
 
 
 def base(client, row):
@@ -72,7 +73,7 @@ def test_a_changed_document_becomes_a_new_version(operator, order):
 
 
 def test_the_new_version_comes_after_the_newest_one(operator, order):
-    define_workflow("order", step("ship"), version=7)
+    define_workflow("order", simple("ship"), version=7)
 
     edit(operator, order, document())
 
@@ -88,7 +89,7 @@ def test_a_version_can_be_overwritten(operator, order):
 @pytest.mark.parametrize("save_as", ["overwrite", "new"])
 def test_a_concurrent_change_is_merged_manually(operator, order, save_as):
     begun = base(operator, order)
-    define_workflow("order", step("ship"), description="by ann meanwhile")
+    define_workflow("order", simple("ship"), description="by ann meanwhile")
 
     page = page_text(edit(operator, order, document(description="mine"), save_as=save_as, base=begun))
 
@@ -99,7 +100,7 @@ def test_a_concurrent_change_is_merged_manually(operator, order, save_as):
 
 def test_a_concurrent_newer_version_is_merged_manually(operator, order):
     begun = base(operator, order)
-    define_workflow("order", step("ship"), version=2)
+    define_workflow("order", simple("ship"), version=2)
 
     assert "ann saved version 2" in page_text(edit(operator, order, document(), base=begun))
     assert WorkflowDefinition.objects.count() == 2
@@ -107,7 +108,7 @@ def test_a_concurrent_newer_version_is_merged_manually(operator, order):
 
 def test_a_merge_is_reviewed_against_the_newest_state_and_saved(operator, order):
     begun = base(operator, order)
-    define_workflow("order", step("ship"), description="by ann meanwhile")
+    define_workflow("order", simple("ship"), description="by ann meanwhile")
     merging = edit(operator, order, document(description="both"), base=begun)
 
     merged = {"base": merging.context["base"], "reason": "merged"}
@@ -143,7 +144,7 @@ def test_other_texts_that_are_no_definition_are_refused_by_name(operator, order,
 
 
 def test_every_validation_error_is_displayed_with_its_step(operator, order):
-    wrong = json.dumps(document(tasks=[step("ship"), {"name": "x", "type": "SIMPLE"}, step("ship")]), indent=2)
+    wrong = json.dumps(document(tasks=[simple("ship"), {"name": "x", "type": "SIMPLE"}, simple("ship")]), indent=2)
 
     refused = edit(operator, order, wrong)
 
@@ -186,7 +187,7 @@ def test_a_new_workflow_has_no_steps_and_offers_templates(operator, clock):
 
 
 def test_the_review_of_a_new_definition_shows_what_it_contains(operator, clock):
-    new = document(tasks=[step("ship"), step("wait", "WAIT")], inputParameters=["order"], outputParameters={"by": 1})
+    new = document(tasks=[simple("ship"), wait("wait")], inputParameters=["order"], outputParameters={"by": 1})
 
     page = operator.post(f"{WORKFLOWS}add/", {"document": json.dumps(new), "step": "review"})
     task = operator.post(f"{TASKS}add/", {"document": '{"name": "charge"}', "step": "review"})
@@ -219,7 +220,7 @@ def test_an_unknown_definition_is_not_found(operator, clock):
 
 
 def test_a_fork_without_a_join_is_saved_with_a_warning_and_its_run_states_it(operator, clock):
-    fork = {"name": "f", "taskReferenceName": "f", "type": "FORK_JOIN", "forkTasks": [[step("a")], [step("b")]]}
+    fork = {"name": "f", "taskReferenceName": "f", "type": "FORK_JOIN", "forkTasks": [[simple("a")], [simple("b")]]}
     operator.post(f"{WORKFLOWS}add/", {"document": json.dumps(document(tasks=[fork]))})
     row = WorkflowDefinition.objects.get(name="order")
 

@@ -4,8 +4,8 @@ import pytest
 
 from conductor_app.definitions import commands as definition_commands
 from tests.api_fixtures import Api
+from tests.builders import simple
 from tests.page_text import page_text
-from tests.step_documents import simple
 
 pytestmark = pytest.mark.django_db
 PAGE = "/admin/definition-drift/"

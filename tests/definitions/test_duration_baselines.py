@@ -6,13 +6,14 @@ from conductor_app.core.decide import Report
 from conductor_app.definitions.durations import typical_run_durations, typical_step_durations, update_duration_baselines
 from conductor_app.definitions.models import DurationBaseline
 from conductor_app.tasks.commands import reports as task_commands
-from tests.stored_scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run, step
+from tests.builders import simple
+from tests.scenario import claim_and_report, claim_next, define_task, define_workflow, start_run
 
 
 @pytest.fixture
 def orders(clock, db):
     define_task("charge", retryCount=0)
-    define_workflow("order", step("charge"))
+    define_workflow("order", simple("charge"))
 
 
 def one_order(clock, seconds):

@@ -7,7 +7,7 @@ from django.http import HttpResponse
 
 from conductor_app.core.validation.findings import LintFinding
 from conductor_app.web.api.operations import add_findings
-from tests.step_documents import simple
+from tests.builders import simple
 
 HANDLER = {
     "name": "h",
@@ -21,10 +21,10 @@ WEBHOOK = {"name": "w", "verifier": "HEADER_BASED", "headers": {"key": "4711"}, 
 def found(reply):
     """Return the paths in the header of a reply."""
     assert reply.status_code == 200, reply.content
-    told = (
+    reply = (
         json.loads(reply.headers["Conductor-Findings"]) if "Conductor-Findings" in reply.headers else {"findings": []}
     )
-    return [each["path"] for each in told["findings"]]
+    return [each["path"] for each in reply["findings"]]
 
 
 @pytest.fixture

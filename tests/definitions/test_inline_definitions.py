@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.step_documents import simple, step
+from tests.builders import join, simple, step_of, sub_workflow
 
 CHILD = {
     "name": "child",
@@ -10,25 +10,25 @@ CHILD = {
     "variables": {"v": "the child's variable"},
     "outputParameters": {"q": "${workflow.input.q}", "x": "${pick.output.x}"},
 }
-JOIN = step("JOIN", "joined", joinOn=[])
+JOIN = join("joined", [])
 
 
 def given(ref="s", **fields):
     """Return a SUB_WORKFLOW step with an inline definition."""
     param = {"name": "child", "version": 1, "workflowDefinition": CHILD}
-    return step("SUB_WORKFLOW", ref, subWorkflowParam=param, inputParameters={"q": "the child's"}, **fields)
+    return step_of("SUB_WORKFLOW", ref, subWorkflowParam=param, inputParameters={"q": "the child's"}, **fields)
 
 
 def fan(tasks):
     names = {"dynamicForkTasksParam": "tasks", "dynamicForkTasksInputParamName": "inputs"}
-    return [step("FORK_JOIN_DYNAMIC", "fan", inputParameters={"tasks": tasks, "inputs": {}}, **names), JOIN]
+    return [step_of("FORK_JOIN_DYNAMIC", "fan", inputParameters={"tasks": tasks, "inputs": {}}, **names), JOIN]
 
 
 PLACES = {
     "a step": [given()],
-    "a loop": [step("DO_WHILE", "l", loopCondition="false", loopOver=[given()])],
+    "a loop": [step_of("DO_WHILE", "l", loopCondition="false", loopOver=[given()])],
     "a dynamic fork": fan([given()]),
-    "a dynamic fork's loop": fan([step("DO_WHILE", "l", loopCondition="false", loopOver=[given()])]),
+    "a dynamic fork's loop": fan([step_of("DO_WHILE", "l", loopCondition="false", loopOver=[given()])]),
     "the list that a run is started with": fan("${workflow.input.tasks}"),
 }
 
@@ -49,17 +49,17 @@ def test_a_child_reads_its_own_input_variables_and_tasks(api, place):
 
 
 def named(child):
-    return step("SUB_WORKFLOW", "s", subWorkflowParam={"name": "c", "workflowDefinition": {"name": "c", **child}})
+    return step_of("SUB_WORKFLOW", "s", subWorkflowParam={"name": "c", "workflowDefinition": {"name": "c", **child}})
 
 
 def started(child):
     request = {"name": "c", "workflowDef": {"name": "c", **child}}
-    return step("START_WORKFLOW", "s", inputParameters={"startWorkflow": request})
+    return step_of("START_WORKFLOW", "s", inputParameters={"startWorkflow": request})
 
 
 FORMS = {
     "a step": lambda child: [named(child)],
-    "a loop": lambda child: [step("DO_WHILE", "l", loopCondition="false", loopOver=[named(child)])],
+    "a loop": lambda child: [step_of("DO_WHILE", "l", loopCondition="false", loopOver=[named(child)])],
     "a dynamic fork": lambda child: fan([named(child)]),
     "a child": lambda child: [named({"tasks": [named(child)]})],
     "a started workflow": lambda child: [started(child)],
@@ -92,7 +92,7 @@ def test_a_definition_in_place_that_is_registered_runs(api, form, case):
 
 
 def test_a_step_in_place_that_lacks_a_field_of_its_type_fails_with_a_reason(api):
-    api.define(named({"tasks": [step("SWITCH", "choice")]}))
+    api.define(named({"tasks": [step_of("SWITCH", "choice")]}))
     [task] = api.workflow(api.start())["tasks"]
 
     assert task["status"] == "FAILED"
@@ -124,7 +124,9 @@ def test_a_definition_in_place_that_cannot_be_executed_is_refused_when_its_paren
 @pytest.mark.parametrize("case", IMPOSSIBLE)
 def test_a_definition_that_data_gives_fails_its_step_with_the_same_text(api, case):
     tasks, problem = IMPOSSIBLE[case]
-    api.define(step("SUB_WORKFLOW", "s", subWorkflowParam={"name": "c", "workflowDefinition": "${workflow.input.it}"}))
+    api.define(
+        step_of("SUB_WORKFLOW", "s", subWorkflowParam={"name": "c", "workflowDefinition": "${workflow.input.it}"})
+    )
 
     [task] = api.workflow(api.start(input={"it": {"name": "c", "tasks": tasks}}))["tasks"]
 
@@ -133,7 +135,7 @@ def test_a_definition_that_data_gives_fails_its_step_with_the_same_text(api, cas
 
 def test_a_request_with_expressions_is_checked_when_it_is_sent(api):
     request = {"name": "c", "workflowDef": {"name": "c", "tasks": "${workflow.input.tasks}"}}
-    api.define(step("START_WORKFLOW", "s", inputParameters={"startWorkflow": request}))
+    api.define(step_of("START_WORKFLOW", "s", inputParameters={"startWorkflow": request}))
 
     assert api.workflow(api.start(input={"tasks": [simple("pick")]}))["status"] == "COMPLETED"
 
@@ -156,7 +158,7 @@ def test_the_input_of_the_task_has_the_keys_of_the_original(api):
 
 def test_a_child_found_by_name_has_no_inline_marker(api):
     api.define(simple("pick"), name="child")
-    named = step("SUB_WORKFLOW", "s", subWorkflowParam={"name": "child"}, inputParameters={"q": 1})
+    named = sub_workflow("s", "child", inputParameters={"q": 1})
     api.define(named)
     [task] = api.workflow(api.start())["tasks"]
 

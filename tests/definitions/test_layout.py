@@ -7,21 +7,30 @@ import pytest
 
 from conductor_app.definitions.diagram.canvas import Diagram
 from conductor_app.definitions.diagram.layout import diagram
-from tests.stored_scenarios import step
+from tests.builders import simple, step_of
 
-LOOP = step("poll", "DO_WHILE", loopCondition="$.poll['iteration'] < 12", loopOver=[step("ask"), step("answer")])
-SWITCH = step("route", "SWITCH", decisionCases={"fast": [step("fly")], "slow": [step("walk")], "no": []})
-FORK = step("parts", "FORK_JOIN", forkTasks=[[step("one")], [step("two"), step("three")], [LOOP]])
-DYNAMIC = step("each", "FORK_JOIN_DYNAMIC")
-GUARDED = step(
-    "safe",
+LOOP = step_of("DO_WHILE", "poll", loopCondition="$.poll['iteration'] < 12", loopOver=[simple("ask"), simple("answer")])
+SWITCH = step_of("SWITCH", "route", decisionCases={"fast": [simple("fly")], "slow": [simple("walk")], "no": []})
+FORK = step_of("FORK_JOIN", "parts", forkTasks=[[simple("one")], [simple("two"), simple("three")], [LOOP]])
+DYNAMIC = step_of("FORK_JOIN_DYNAMIC", "each")
+GUARDED = step_of(
     "TRY_CATCH",
-    tryTasks=[step("charge")],
-    catchCases=[{"match": {"status": "TIMED_OUT"}, "tasks": [step("refund")]}],
-    catchDefault=[step("alarm")],
-    finallyTasks=[step("tidy")],
+    "safe",
+    tryTasks=[simple("charge")],
+    catchCases=[{"match": {"status": "TIMED_OUT"}, "tasks": [simple("refund")]}],
+    catchDefault=[simple("alarm")],
+    finallyTasks=[simple("tidy")],
 )
-ALL_STEPS = [step("first"), SWITCH, FORK, step("together", "JOIN"), DYNAMIC, step("all", "JOIN"), GUARDED, step("end")]
+ALL_STEPS = [
+    simple("first"),
+    SWITCH,
+    FORK,
+    step_of("JOIN", "together"),
+    DYNAMIC,
+    step_of("JOIN", "all"),
+    GUARDED,
+    simple("end"),
+]
 
 
 def draw(*steps, **more) -> Diagram:
@@ -41,7 +50,7 @@ def points_of(edge) -> list[tuple[int, int]]:
 
 
 def test_consecutive_steps_are_aligned_vertically():
-    layout = draw(step("a"), step("b"), step("c"))
+    layout = draw(simple("a"), simple("b"), simple("c"))
 
     assert [node.ref for node in layout.nodes] == ["a", "b", "c"]
     assert len({center_of(node) for node in layout.nodes}) == 1
@@ -49,7 +58,7 @@ def test_consecutive_steps_are_aligned_vertically():
 
 
 def test_branches_are_laid_out_side_by_side_below_their_fork():
-    layout = draw(FORK, step("together", "JOIN"))
+    layout = draw(FORK, step_of("JOIN", "together"))
 
     one, two, fork, join = (find_box(layout, ref) for ref in ("one", "two", "parts", "together"))
     assert one.y == two.y > fork.y + fork.height
@@ -78,7 +87,7 @@ def test_every_step_has_a_box_with_its_place_in_the_document():
 
 
 def test_bodies_that_a_try_step_leaves_out_are_drawn_where_a_step_can_be_inserted_into_them():
-    safe = step("safe", "TRY_CATCH", tryTasks=[step("charge")], catchCases=[{"match": {}, "tasks": []}])
+    safe = step_of("TRY_CATCH", "safe", tryTasks=[simple("charge")], catchCases=[{"match": {}, "tasks": []}])
     added = {"tasks[0].catchDefault[0]", "tasks[0].finallyTasks[0]"}
 
     usual, editable = draw(safe), draw(safe, shows_absent_bodies=True)
@@ -112,7 +121,7 @@ def test_the_body_of_a_loop_has_a_frame_and_a_back_edge():
 
 
 def test_lines_name_the_paths_at_which_a_step_can_be_inserted():
-    drawn = draw(step("first"), SWITCH, LOOP, step("end"))
+    drawn = draw(simple("first"), SWITCH, LOOP, simple("end"))
 
     found = {edge.insertion.path: edge.insertion.after for edge in drawn.edges if edge.insertion}
     assert found == {
@@ -147,13 +156,13 @@ def test_buttons_that_insert_steps_cover_neither_boxes_nor_each_other():
 
 
 def test_no_step_can_be_inserted_between_a_fork_and_its_join():
-    paths = [edge.insertion.path for edge in draw(FORK, step("together", "JOIN")).edges if edge.insertion]
+    paths = [edge.insertion.path for edge in draw(FORK, step_of("JOIN", "together")).edges if edge.insertion]
 
     assert "tasks[0].forkTasks[0][0]" in paths and "tasks[2]" in paths and "tasks[1]" not in paths
 
 
 def test_a_step_that_ends_the_run_has_no_outgoing_line():
-    layout = draw(step("stop", "TERMINATE"), step("never"))
+    layout = draw(step_of("TERMINATE", "stop"), simple("never"))
 
     assert not any(
         points_of(edge)[0] == (center_of(find_box(layout, "stop")), find_box(layout, "stop").y + 46)
@@ -165,16 +174,16 @@ def test_a_sub_workflow_is_labeled_with_its_name():
     param = {"name": "payment", "version": 3}
 
     assert (
-        find_box(draw(step("pay", "SUB_WORKFLOW", subWorkflowParam=param)), "pay").subtitle
+        find_box(draw(step_of("SUB_WORKFLOW", "pay", subWorkflowParam=param)), "pay").subtitle
         == "Sub-workflow · payment v3"
     )
 
 
 def test_a_selected_step_is_marked_and_its_box_has_the_given_link():
-    layout = draw(step("a"), step("b&c"), chosen="a", link=lambda ref, path: f"#{path}")
+    layout = draw(simple("a"), simple("b&c"), chosen="a", link=lambda ref, path: f"#{path}")
 
     assert [(node.is_chosen, node.href) for node in layout.nodes] == [(True, "#tasks[0]"), (False, "#tasks[1]")]
-    assert draw(step("b&c")).nodes[0].href == "?task=b%26c"
+    assert draw(simple("b&c")).nodes[0].href == "?task=b%26c"
 
 
 @pytest.mark.parametrize(
@@ -184,12 +193,12 @@ def test_a_selected_step_is_marked_and_its_box_has_the_given_link():
         {"tasks": None},
         {"tasks": "text"},
         {"tasks": [None, 3, [], {}, {"type": 7, "taskReferenceName": {"a": 1}, "name": None}]},
-        {"tasks": [step("a", "SWITCH", decisionCases=[1], defaultCase={})]},
-        {"tasks": [step("a", "SWITCH", decisionCases={"x": None, "y": {"z": 1}})]},
-        {"tasks": [step("a", "FORK_JOIN", forkTasks={"a": 1}), step("b", "FORK_JOIN", forkTasks=[None, 4])]},
-        {"tasks": [step("a", "DO_WHILE", loopOver="b", loopCondition=4), step("b", "DO_WHILE")]},
-        {"tasks": [step("a", "TRY_CATCH", catchCases=[1, {"match": 4}, {"tasks": 3}], finallyTasks=4)]},
-        {"tasks": [step("a", "SUB_WORKFLOW", subWorkflowParam=[1])]},
+        {"tasks": [step_of("SWITCH", "a", decisionCases=[1], defaultCase={})]},
+        {"tasks": [step_of("SWITCH", "a", decisionCases={"x": None, "y": {"z": 1}})]},
+        {"tasks": [step_of("FORK_JOIN", "a", forkTasks={"a": 1}), step_of("FORK_JOIN", "b", forkTasks=[None, 4])]},
+        {"tasks": [step_of("DO_WHILE", "a", loopOver="b", loopCondition=4), step_of("DO_WHILE", "b")]},
+        {"tasks": [step_of("TRY_CATCH", "a", catchCases=[1, {"match": 4}, {"tasks": 3}], finallyTasks=4)]},
+        {"tasks": [step_of("SUB_WORKFLOW", "a", subWorkflowParam=[1])]},
     ],
     ids=str,
 )
@@ -200,17 +209,17 @@ def test_an_invalid_document_is_drawn_as_far_as_possible(document):
 
 
 def test_steps_nested_too_deeply_are_drawn_without_their_contents():
-    nested = step("inmost")
+    nested = simple("inmost")
     for level in range(200):
-        nested = step(f"level {level}", "DO_WHILE", loopOver=[nested])
+        nested = step_of("DO_WHILE", f"level {level}", loopOver=[nested])
 
     assert 50 < len(draw(nested).nodes) < 70
 
 
 def test_of_too_many_branches_some_are_drawn_and_the_rest_counted():
-    branches = [[step(f"b{number}")] for number in range(1000)]
+    branches = [[simple(f"b{number}")] for number in range(1000)]
 
-    layout = draw(step("fork", "FORK_JOIN", forkTasks=branches), step("join", "JOIN"))
+    layout = draw(step_of("FORK_JOIN", "fork", forkTasks=branches), step_of("JOIN", "join"))
 
     assert layout.nodes[0].note == "1000 branches"
     assert "984 more branches" in [node.caption for node in layout.nodes]
@@ -218,7 +227,7 @@ def test_of_too_many_branches_some_are_drawn_and_the_rest_counted():
 
 
 def test_a_very_long_definition_is_truncated_with_a_note():
-    assert not draw(*(step(f"s{number}") for number in range(1000))).is_cut
+    assert not draw(*(simple(f"s{number}") for number in range(1000))).is_cut
 
-    cut = draw(*(step(f"s{number}") for number in range(2500)))
+    cut = draw(*(simple(f"s{number}") for number in range(2500)))
     assert cut.is_cut and len(cut.nodes) == 2000

@@ -7,11 +7,11 @@ from django.template.loader import render_to_string
 
 from conductor_app.core.step_types import STEP_TYPES
 from conductor_app.definitions.diagram.pages import MANY_ICON, draw_definition, step_icon
-from tests.stored_scenarios import step
+from tests.builders import loop, simple
 
 ICONS = Path(__file__).parents[2] / "static" / "ops" / "icons.svg"
-LOOP = step("poll", "DO_WHILE", loopCondition="$.poll['iteration'] < 3", loopOver=[step("ask <b>")])
-DOCUMENT = {"tasks": [step("first"), LOOP]}
+LOOP = loop("poll", simple("ask <b>"), times=3)
+DOCUMENT = {"tasks": [simple("first"), LOOP]}
 
 
 def render(**options) -> str:
@@ -59,7 +59,7 @@ def test_an_empty_definition_can_receive_its_first_step():
 
 
 def test_a_large_diagram_has_an_overview():
-    large = draw_definition({"tasks": [step(f"s{number}") for number in range(30)]})
+    large = draw_definition({"tasks": [simple(f"s{number}") for number in range(30)]})
 
     assert 'class="diagram-map' in render_to_string("ops/definitions/diagram.html", {"picture": large, "name": "large"})
     assert "diagram-map" not in render()

@@ -9,21 +9,22 @@ from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.runs.models import Attempt, Run
 from conductor_app.runs.timeline.diagram_marks import iteration_filters, marks_of_run
 from conductor_app.tasks.commands import reports as task_commands
-from tests.stored_scenarios import claim_and_report, claim_next, define_task, start_run_of, step
+from tests.builders import join, simple, step_of
+from tests.scenario import claim_and_report, claim_next, define_task, start_run_of
 
-SWITCH = step(
-    "route",
+SWITCH = step_of(
     "SWITCH",
+    "route",
     evaluatorType="value-param",
     expression="way",
     inputParameters={"way": "${workflow.input.way}"},
-    decisionCases={"air": [step("fly")], "land": [step("drive")]},
+    decisionCases={"air": [simple("fly")], "land": [simple("drive")]},
 )
-LOOP = step("count", "DO_WHILE", loopCondition="$.count['iteration'] < 3", loopOver=[step("again")])
+LOOP = step_of("DO_WHILE", "count", loopCondition="$.count['iteration'] < 3", loopOver=[simple("again")])
 BRANCH_TASK = {"name": "part", "type": "SIMPLE"}
-DYNAMIC_FORK = step(
-    "each",
+DYNAMIC_FORK = step_of(
     "FORK_JOIN_DYNAMIC",
+    "each",
     dynamicForkTasksParam="parts",
     dynamicForkTasksInputParamName="inputs",
     inputParameters={
@@ -47,14 +48,14 @@ def database(clock, db):
 
 
 def test_the_executed_path_is_distinguished_from_the_others():
-    drawn = draw_run(start_run_of(SWITCH, step("end"), input={"way": "air"}))
+    drawn = draw_run(start_run_of(SWITCH, simple("end"), input={"way": "air"}))
 
     assert [node.ref for node in drawn.nodes if node.is_faint] == ["drive", "end"]
     assert {label.text: label.is_faint for label in drawn.labels} == {"air": False, "land": True, "otherwise": True}
 
 
 def test_an_empty_case_is_marked_as_executed_if_no_other_was():
-    drawn = draw_run(start_run_of(SWITCH, step("end"), input={"way": "water"}))
+    drawn = draw_run(start_run_of(SWITCH, simple("end"), input={"way": "water"}))
 
     labels = {label.text: label.is_faint for label in drawn.labels}
     assert labels == {"air": True, "land": True, "otherwise: water": False}
@@ -62,7 +63,7 @@ def test_an_empty_case_is_marked_as_executed_if_no_other_was():
 
 
 def test_a_box_displays_the_status_of_its_step():
-    run = start_run_of(step("charge"), step("ship"))
+    run = start_run_of(simple("charge"), simple("ship"))
     claim_and_report("charge")
 
     drawn = draw_run(run)
@@ -86,7 +87,8 @@ def test_a_loop_displays_its_iteration_and_its_steps_their_executions():
 
 def test_a_fork_displays_the_number_of_completed_branches():
     run = start_run_of(
-        step("fork", "FORK_JOIN", forkTasks=[[step("one")], [step("two")]]), step("join", "JOIN", joinOn=["one", "two"])
+        step_of("FORK_JOIN", "fork", forkTasks=[[simple("one")], [simple("two")]]),
+        join("join", ["one", "two"]),
     )
     claim_and_report("two")
 
@@ -94,7 +96,7 @@ def test_a_fork_displays_the_number_of_completed_branches():
 
 
 def test_branches_of_a_dynamic_fork_are_counted_by_status():
-    run = start_run_of(DYNAMIC_FORK, step("all", "JOIN"))
+    run = start_run_of(DYNAMIC_FORK, step_of("JOIN", "all"))
     claim_and_report("part")
     claim_and_report("part", "FAILED", reason="broken")
 
@@ -105,14 +107,14 @@ def test_branches_of_a_dynamic_fork_are_counted_by_status():
 
 
 def test_three_queries_are_enough(django_assert_num_queries):
-    run = start_run_of(SWITCH, DYNAMIC_FORK, step("all", "JOIN"), input={"way": "water"})
+    run = start_run_of(SWITCH, DYNAMIC_FORK, step_of("JOIN", "all"), input={"way": "water"})
 
     with django_assert_num_queries(3):
         marks_of_run(run)
 
 
 def test_a_plan_can_label_the_future_of_a_step():
-    drawn = diagram({"tasks": [step("a")]}, StepMarks({"a": StepMark("COMPLETED", status_text="will run again")}))
+    drawn = diagram({"tasks": [simple("a")]}, StepMarks({"a": StepMark("COMPLETED", status_text="will run again")}))
 
     assert drawn.nodes[0].status_text == "will run again"
     assert drawn.nodes[0].subtitle == "Worker task · will run again"
@@ -121,11 +123,12 @@ def test_a_plan_can_label_the_future_of_a_step():
 
 
 def test_of_many_branches_the_failed_ones_are_drawn():
-    branches = [[step(f"b{number}")] for number in range(100)]
+    branches = [[simple(f"b{number}")] for number in range(100)]
     marks = {f"b{number}": StepMark("COMPLETED") for number in range(100)} | {"b77": StepMark("FAILED")}
 
     drawn = diagram(
-        {"tasks": [step("fork", "FORK_JOIN", forkTasks=branches)]}, StepMarks({"fork": StepMark("COMPLETED"), **marks})
+        {"tasks": [step_of("FORK_JOIN", "fork", forkTasks=branches)]},
+        StepMarks({"fork": StepMark("COMPLETED"), **marks}),
     )
 
     assert "b77" in [node.ref for node in drawn.nodes]
@@ -133,7 +136,7 @@ def test_of_many_branches_the_failed_ones_are_drawn():
 
 def test_a_box_displays_duration_attempts_and_worker(clock):
     define_task("charge", retryCount=2, retryDelaySeconds=0)
-    run = start_run_of(step("charge"), step("ship"))
+    run = start_run_of(simple("charge"), simple("ship"))
     claim_and_report("charge", "FAILED", reason="card declined")
     claim_next("charge")
     clock.advance(seconds=1.2)
@@ -145,7 +148,7 @@ def test_a_box_displays_duration_attempts_and_worker(clock):
 
 
 def test_a_pending_task_is_distinguished_from_a_running_one():
-    run = start_run_of(step("charge"))
+    run = start_run_of(simple("charge"))
 
     assert find_box(draw_run(run), "charge").mark.queue_status == "PENDING"
     claim_next("charge")
@@ -162,13 +165,13 @@ def test_the_value_that_decided_stands_at_the_line_of_its_case():
     ]
 
 
-NESTED = step(
-    "pages",
+NESTED = step_of(
     "DO_WHILE",
+    "pages",
     loopCondition="$.pages['iteration'] < 3",
     loopOver=[
-        step("tries", "DO_WHILE", loopCondition="$.tries['iteration'] < 2", loopOver=[step("scan")]),
-        step("check"),
+        step_of("DO_WHILE", "tries", loopCondition="$.tries['iteration'] < 2", loopOver=[simple("scan")]),
+        simple("check"),
     ],
 )
 
@@ -216,7 +219,7 @@ def test_an_invalid_choice_of_iterations_is_ignored(scanned, text):
 
 
 def test_an_item_of_a_for_each_can_be_chosen():
-    each = step("each", "FOR_EACH", items="${workflow.input.items}", loopOver=[step("send")])
+    each = step_of("FOR_EACH", "each", items="${workflow.input.items}", loopOver=[simple("send")])
     run = start_run_of(each, input={"items": ["a", "b"]})
     claim_and_report("send")
 
@@ -227,8 +230,8 @@ def test_an_item_of_a_for_each_can_be_chosen():
 @pytest.mark.parametrize(
     ("outer", "choice"),
     [
-        (step("each", "FOR_EACH", items="${workflow.input.items}", loopOver=[LOOP]), "each:1,count"),
-        (step("safe", "TRY_CATCH", tryTasks=[LOOP], catchDefault=[step("alarm")]), "count"),
+        (step_of("FOR_EACH", "each", items="${workflow.input.items}", loopOver=[LOOP]), "each:1,count"),
+        (step_of("TRY_CATCH", "safe", tryTasks=[LOOP], catchDefault=[simple("alarm")]), "count"),
     ],
     ids=lambda given: given if isinstance(given, str) else given["type"],
 )
@@ -242,8 +245,8 @@ def test_iterations_of_a_loop_inside_another_step_can_be_chosen(outer, choice):
 
 
 def test_branches_of_a_dynamic_fork_belong_to_their_iteration():
-    loop = step(
-        "rounds", "DO_WHILE", loopCondition="$.rounds['iteration'] < 2", loopOver=[DYNAMIC_FORK, step("all", "JOIN")]
+    loop = step_of(
+        "DO_WHILE", "rounds", loopCondition="$.rounds['iteration'] < 2", loopOver=[DYNAMIC_FORK, step_of("JOIN", "all")]
     )
     run = start_run_of(loop)
     for _branch in range(5):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from conductor_app.runs.models import Run
-from tests.step_documents import simple, step
+from tests.builders import simple, step_of
 
 ORDER = {
     "type": "object",
@@ -255,9 +255,9 @@ def test_task_schemas_are_enforced_only_on_request(api):
 def test_tasks_of_dynamic_branches_are_validated(api):
     api.post("/schema", given())
     api.post("/metadata/taskdefs", [task(inputSchema=NAMED)])
-    fork = step("FORK_JOIN_DYNAMIC", "fork", dynamicForkTasksParam="made", dynamicForkTasksInputParamName="inputs",
+    fork = step_of("FORK_JOIN_DYNAMIC", "fork", dynamicForkTasksParam="made", dynamicForkTasksInputParamName="inputs",
                 inputParameters={"made": "${workflow.input.made}", "inputs": "${workflow.input.inputs}"})  # fmt: skip
-    api.define(fork, step("JOIN", "join"))
+    api.define(fork, step_of("JOIN", "join"))
 
     made = [simple("pay", taskReferenceName=ref) for ref in ("good", "bad")]
     run = api.start(input={"made": made, "inputs": {"good": {"id": 1}, "bad": {"id": "one"}}})
@@ -276,7 +276,7 @@ def test_the_input_of_a_sub_workflow_is_validated(api, kind):
             "inputParameters": {"startWorkflow": {"name": "child", "input": {"id": "${workflow.input.id}"}}}
         },
     }
-    api.define(step(kind, "sub", **fields[kind]))
+    api.define(step_of(kind, "sub", **fields[kind]))
 
     run = api.start(input={"id": "seven"})
 
@@ -303,7 +303,7 @@ def test_a_workflow_with_an_invalid_output_fails(api):
 def test_system_tasks_are_validated(api):
     held = task("sum", outputSchema=given())
     inline = {"evaluatorType": "graaljs", "expression": "({id: $.n})", "n": "x"}
-    api.define(step("INLINE", "sum", inputParameters=inline, taskDefinition=held))
+    api.define(step_of("INLINE", "sum", inputParameters=inline, taskDefinition=held))
 
     [done] = api.workflow(api.start())["tasks"]
 
@@ -331,7 +331,7 @@ def test_a_workflow_test_is_validated(api):
 def test_a_schema_under_an_impossible_name_is_no_fault_of_ours(api, schema):
     sub = {"name": "child", "tasks": [simple("pay")], "inputSchema": schema}
     param = {"name": "child", "workflowDefinition": "${workflow.input.sub}"}
-    api.define(step("SUB_WORKFLOW", "sub", subWorkflowParam=param))
+    api.define(step_of("SUB_WORKFLOW", "sub", subWorkflowParam=param))
 
     run = api.start(input={"sub": sub})
 

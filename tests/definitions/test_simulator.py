@@ -6,18 +6,20 @@ import pytest
 
 from conductor_app.definitions.models import DefinitionDraft, ResolvedDefinition, SimulationCase, WorkflowDefinition
 from conductor_app.runs.models import Attempt, Run
+from tests.access.users import client_with
+from tests.builders import human, join, noop, simple, step_of, sub_workflow
 from tests.page_text import html, page_text
-from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run_of, step
+from tests.scenario import claim_and_report, define_task, define_workflow, start_run_of
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
-ROUTE = step(
-    "route",
+ROUTE = step_of(
     "SWITCH",
+    "route",
     evaluatorType="value-param",
     expression="way",
     inputParameters={"way": "${charge.output.way}"},
-    decisionCases={"air": [step("fly")]},
-    defaultCase=[step("drive")],
+    decisionCases={"air": [simple("fly")]},
+    defaultCase=[simple("drive")],
 )
 
 
@@ -25,7 +27,7 @@ ROUTE = step(
 def order(clock, db):
     define_task("charge", retryCount=1, retryDelaySeconds=5)
     define_workflow(
-        "order", step("charge"), ROUTE, outputParameters={"by": "${fly.output.plane}"}, inputParameters=["order"]
+        "order", simple("charge"), ROUTE, outputParameters={"by": "${fly.output.plane}"}, inputParameters=["order"]
     )
     return WorkflowDefinition.objects.get(name="order")
 
@@ -54,7 +56,9 @@ def test_a_simulation_displays_its_path_inputs_and_outputs(operator, order):
 
 
 def test_the_result_of_a_fork_has_its_name(operator, clock, db):
-    define_workflow("split", step("both", "FORK_JOIN", forkTasks=[[step("a")], [step("b")]]), step("all", "JOIN"))
+    define_workflow(
+        "split", step_of("FORK_JOIN", "both", forkTasks=[[simple("a")], [simple("b")]]), step_of("JOIN", "all")
+    )
 
     page = page_text(try_out(operator, WorkflowDefinition.objects.get(name="split")))
 
@@ -96,21 +100,21 @@ def test_a_simulation_can_be_stepped_through(operator, order):
 
 
 def test_steps_are_prefilled_with_their_recent_outputs(operator, order):
-    start_run_of(step("charge"), ROUTE, name="order", input={"order": "4711"})
+    start_run_of(simple("charge"), ROUTE, name="order", input={"order": "4711"})
     claim_and_report("charge", output={"way": "air", "receipt": 7})
 
     page = operator.get(address(order))
 
-    told = {each.ref: each for each in page.context["trial"].steps}
-    assert told["charge"].output.document == {"way": "air", "receipt": 7}
-    assert told["charge"].source == "From last run" and told["fly"].source == "No sample"
+    steps = {each.ref: each for each in page.context["trial"].steps}
+    assert steps["charge"].output.document == {"way": "air", "receipt": 7}
+    assert steps["charge"].source == "From last run" and steps["fly"].source == "No sample"
     assert page.context["trial"].input.document == {"order": "4711"}
 
 
 def test_steps_without_outputs_are_prefilled_from_their_schema(operator, clock):
     data = {"type": "object", "properties": {"total": {"type": "number", "minimum": 3}, "paid": {"type": "boolean"}}}
     define_task("charge", outputSchema={"type": "JSON", "data": data})
-    define_workflow("order", step("charge"), inputSchema={"type": "JSON", "data": data})
+    define_workflow("order", simple("charge"), inputSchema={"type": "JSON", "data": data})
     row = WorkflowDefinition.objects.get(name="order")
 
     trial = operator.get(address(row)).context["trial"]
@@ -120,7 +124,7 @@ def test_steps_without_outputs_are_prefilled_from_their_schema(operator, clock):
 
 def test_the_mock_of_a_human_task_is_its_form(operator, clock):
     form = {"properties": {"approved": {"type": "boolean"}, "limit": {"type": "integer", "default": 5}}}
-    ask = step("approve", "HUMAN", inputParameters={"__humanTaskDefinition": {"jsonSchema": form}})
+    ask = human("approve", inputParameters={"__humanTaskDefinition": {"jsonSchema": form}})
     define_workflow("order", ask, outputParameters={"by": "${approve.output}"}, inputParameters=["amount"])
     row = WorkflowDefinition.objects.get(name="order")
     typed = {"mode": "form", "input.amount": "3", "answer.approve": "form"}
@@ -151,14 +155,14 @@ def test_invalid_json_is_reported_at_its_field(operator, order):
 
 def test_an_input_that_violates_the_schema_is_reported(operator, clock):
     schema = {"type": "object", "required": ["order"]}
-    define_workflow("order", step("charge"), inputSchema={"type": "JSON", "data": schema})
+    define_workflow("order", simple("charge"), inputSchema={"type": "JSON", "data": schema})
     row = WorkflowDefinition.objects.get(name="order")
 
     assert "order" in page_text(try_out(operator, row)).split("Diagram")[0]
 
 
 def test_a_draft_is_simulated_before_it_is_saved(operator, order):
-    draft = {"name": "order", "version": 1, "tasks": [step("walk")]}
+    draft = {"name": "order", "version": 1, "tasks": [simple("walk")]}
     DefinitionDraft.objects.create(kind="workflow", name="order", author="olga", text=json.dumps(draft), updated_at=1)
 
     page = try_out(operator, order, "?draft")
@@ -168,8 +172,8 @@ def test_a_draft_is_simulated_before_it_is_saved(operator, order):
 
 
 def test_a_new_definition_is_tested_before_it_is_saved(operator, order):
-    start_run_of(step("charge"), name="order", input={"secret": "of another"})
-    draft = {"name": "order", "version": 1, "inputParameters": ["way"], "tasks": [step("walk")]}
+    start_run_of(simple("charge"), name="order", input={"secret": "of another"})
+    draft = {"name": "order", "version": 1, "inputParameters": ["way"], "tasks": [simple("walk")]}
     draft["outputParameters"] = {"went": "${workflow.input.way}"}
 
     answer = operator.post(f"{WORKFLOWS}add/", {"document": json.dumps(draft), "step": "test"})
@@ -206,7 +210,7 @@ def test_a_test_case_without_a_name_is_not_saved(operator, order):
 
 def test_test_cases_are_run_before_a_change_is_saved(operator, order):
     try_out(operator, order, step="keep", case_name="by air", **AIR)
-    changed = {**order.document, "tasks": [step("charge"), {**ROUTE, "decisionCases": {"sea": [step("fly")]}}]}
+    changed = {**order.document, "tasks": [simple("charge"), {**ROUTE, "decisionCases": {"sea": [simple("fly")]}}]}
 
     edit = f"{WORKFLOWS}{order.pk}/edit/"
     worse = page_text(operator.post(edit, {"document": json.dumps(changed), "step": "review"}))
@@ -219,7 +223,7 @@ def test_test_cases_are_run_before_a_change_is_saved(operator, order):
 @pytest.mark.slow
 def test_an_endless_loop_is_stopped(operator, clock, monkeypatch):
     monkeypatch.setattr("conductor_app.definitions.simulation.commands.MAX_SECONDS", 0.5)
-    endless = step("l", "DO_WHILE", loopCondition="true", loopOver=[step("n", "NOOP")])
+    endless = step_of("DO_WHILE", "l", loopCondition="true", loopOver=[noop("n")])
     define_workflow("order", endless)
     row = WorkflowDefinition.objects.get(name="order")
 
@@ -233,7 +237,7 @@ def test_a_simulation_requires_permission_to_edit_or_start(viewer, order):
 
 
 def test_the_page_takes_few_queries(operator, order, django_assert_max_num_queries):
-    start_run_of(step("charge"), ROUTE, name="order")
+    start_run_of(simple("charge"), ROUTE, name="order")
 
     # Two of them read the permissions of the user, which a process caches for a second.
     with django_assert_max_num_queries(17):
@@ -273,27 +277,24 @@ def test_a_client_is_blocked_by_failing_test_cases_and_learns_which(operator, or
     assert same.status_code == 200 and "order" in str(same.json())
 
 
-def test_a_user_without_edit_permission_cannot_set_the_rule(order, client, django_user_model):
-    from django.contrib.auth.models import Group
-
-    user = django_user_model.objects.create_user("op", is_staff=True)
-    user.groups.add(Group.objects.get(name="Operators"))
-    client.force_login(user)
-
-    assert client.post(address(order), {"step": "rule", "cases_hold": "block"}).status_code == 403
+def test_a_user_without_edit_permission_cannot_set_the_rule(order):
+    assert (
+        client_with(role="WORKFLOW_MANAGER").post(address(order), {"step": "rule", "cases_hold": "block"}).status_code
+        == 403
+    )
 
 
 @pytest.fixture
 def shop(order):
     """Return a workflow that places an order in a sub-workflow."""
-    inner = step("ordering", "SUB_WORKFLOW", subWorkflowParam={"name": "order", "version": 1})
+    inner = sub_workflow("ordering", "order", version=1)
     define_workflow("shop", inner, outputParameters={"by": "${ordering.output.by}"})
     return WorkflowDefinition.objects.get(name="shop")
 
 
 def test_a_sub_workflow_is_simulated_with_mock_results_of_its_steps(operator, shop):
     offered = operator.get(address(shop)).context["trial"].steps
-    assert [(told.ref, told.how) for told in offered][:2] == [("ordering", "played"), ("ordering>charge", "gives")]
+    assert [(each.ref, each.how) for each in offered][:2] == [("ordering", "played"), ("ordering>charge", "gives")]
 
     page = operator.post(
         address(shop),
@@ -321,7 +322,7 @@ def test_a_step_of_a_sub_workflow_can_fail_and_a_test_case_stores_that(operator,
 
     operator.post(address(shop), {**said, "step": "keep", "case_name": "no money"})
     offered = operator.get(address(shop, "?case=no money")).context["trial"].steps
-    assert {told.ref: told.how for told in offered}["ordering>charge"] == "fails_for_good"
+    assert {each.ref: each.how for each in offered}["ordering>charge"] == "fails_for_good"
 
 
 def test_a_test_case_ignores_ids_of_its_simulation(operator, shop):
@@ -339,26 +340,26 @@ def test_a_test_case_ignores_ids_of_its_simulation(operator, shop):
 
 
 def test_branches_of_a_dynamic_fork_are_drawn_and_blocking_steps_named(operator, clock):
-    fan = step("fan", "FORK_JOIN_DYNAMIC", inputParameters={"forkTaskName": "pick", "forkTaskInputs": [{}, {}]})
-    define_workflow("pick_all", fan, step("all", "JOIN", joinOn=[]))
+    fan = step_of("FORK_JOIN_DYNAMIC", "fan", inputParameters={"forkTaskName": "pick", "forkTaskInputs": [{}, {}]})
+    define_workflow("pick_all", fan, join("all", []))
     row = WorkflowDefinition.objects.get(name="pick_all")
 
     stopped = operator.post(address(row), {"input": "{}", "how.fan": "stays"})
-    told = operator.post(address(row), {"input": "{}", "how.fan": "fails", "times.fan": "0", "output.fan": '{"n": 1}'})
+    ended = operator.post(address(row), {"input": "{}", "how.fan": "fails", "times.fan": "0", "output.fan": '{"n": 1}'})
 
-    for page, note in ((stopped, "2 active"), (told, "2 completed")):
+    for page, note in ((stopped, "2 active"), (ended, "2 completed")):
         branch_steps = next(node for node in page.context["picture"].nodes if node.shape == "many")
         assert (branch_steps.title, branch_steps.subtitle) == ("2 branches", note)
     assert "these tasks have no mock result: _pick_0 _pick_1" in page_text(stopped)
-    assert told.context["report"].status == "COMPLETED"
-    assert [moment.output for moment in told.context["report"].attempts if moment.name == "_pick_1"] == [{"n": 1}]
+    assert ended.context["report"].status == "COMPLETED"
+    assert [moment.output for moment in ended.context["report"].attempts if moment.name == "_pick_1"] == [{"n": 1}]
 
 
 def test_a_recursive_sub_workflow_is_offered_to_a_limited_depth(operator, clock):
-    define_workflow("again", step("self", "SUB_WORKFLOW", subWorkflowParam={"name": "again", "version": 1}))
+    define_workflow("again", sub_workflow("self", "again", version=1))
     row = WorkflowDefinition.objects.get(name="again")
 
-    refs = [told.ref for told in operator.get(address(row)).context["trial"].steps]
+    refs = [each.ref for each in operator.get(address(row)).context["trial"].steps]
 
     assert refs == ["self", "self>self", "self>self>self", "self>self>self>self"]
     assert try_out(operator, row, how__self="played").context["report"].status == "COMPLETED"
@@ -367,11 +368,11 @@ def test_a_recursive_sub_workflow_is_offered_to_a_limited_depth(operator, clock)
 def test_an_inline_definition_is_offered_and_simulated_with_its_own_input(operator, clock):
     child = {
         "name": "child",
-        "tasks": [step("pick", inputParameters={"q": "${workflow.input.q}"})],
+        "tasks": [simple("pick", inputParameters={"q": "${workflow.input.q}"})],
         "outputParameters": {"q": "${workflow.input.q}", "got": "${pick.output.got}"},
     }
     param = {"name": "child", "version": 1, "workflowDefinition": child}
-    given = step("s", "SUB_WORKFLOW", subWorkflowParam=param, inputParameters={"q": "the child's"})
+    given = step_of("SUB_WORKFLOW", "s", subWorkflowParam=param, inputParameters={"q": "the child's"})
     define_workflow("holds", given, outputParameters={"q": "${s.output.q}", "got": "${s.output.got}"})
     row = WorkflowDefinition.objects.get(name="holds")
 
@@ -383,7 +384,7 @@ def test_an_inline_definition_is_offered_and_simulated_with_its_own_input(operat
 
 def test_a_workflow_defined_by_an_expression_offers_no_steps(operator, order):
     param = {"name": "order", "version": 1, "workflowDefinition": "${workflow.input.plan}"}
-    define_workflow("asks", step("s", "SUB_WORKFLOW", subWorkflowParam=param))
+    define_workflow("asks", step_of("SUB_WORKFLOW", "s", subWorkflowParam=param))
     row = WorkflowDefinition.objects.get(name="asks")
 
-    assert [told.ref for told in operator.get(address(row)).context["trial"].steps] == ["s"]
+    assert [each.ref for each in operator.get(address(row)).context["trial"].steps] == ["s"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.step_documents import simple
+from tests.builders import simple
 
 TAG = {"key": "team", "value": "a", "type": "METADATA"}
 OTHER = {"key": "tier", "value": "1", "type": "METADATA"}

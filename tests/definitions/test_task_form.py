@@ -6,7 +6,7 @@ import pytest
 
 from conductor_app.definitions.models import DefinitionDraft, TaskDefinition
 from tests.page_text import html, page_text
-from tests.stored_scenarios import define_task
+from tests.scenario import define_task
 
 pytestmark = pytest.mark.django_db
 TASKS = "/admin/conductor/taskdefinition/"

@@ -6,16 +6,16 @@ from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Invalid
 from conductor_app.definitions.models import DefinitionDraft, WorkflowDefinition
 from conductor_app.definitions.tool_options import ToolOptions, tool_options, with_tool_switch
+from tests.builders import simple
 from tests.page_text import page_text
-from tests.step_documents import simple
-from tests.stored_scenarios import define_workflow, step
+from tests.scenario import define_workflow
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 
 
 @pytest.fixture
 def order(db, clock):
-    define_workflow("order", step("charge"))
+    define_workflow("order", simple("charge"))
     return WorkflowDefinition.objects.get(name="order")
 
 
@@ -76,7 +76,7 @@ def test_an_operator_offers_a_workflow_and_stops_offering_it(operator, order):
 
 
 def test_only_the_newest_version_is_switched(operator, order):
-    define_workflow("order", step("charge"), version=2)
+    define_workflow("order", simple("charge"), version=2)
 
     operator.post(f"{WORKFLOWS}{order.pk}/tool/", {"on": "1"})
 

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.definitions.models import WorkflowDefinition
-from tests.step_documents import simple
+from tests.builders import simple
 
 
 def document(name="order", **fields):

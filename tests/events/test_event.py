@@ -45,8 +45,8 @@ def test_an_event_of_a_rate_limited_run_is_published_when_the_run_continues(cloc
     first.later(1)
     works()
 
-    told = EventDelivery.objects.order_by("id")[1]
+    delivery = EventDelivery.objects.order_by("id")[1]
     assert held.is_waiting_for("a")
-    assert (told.event, told.message_id) == ("conductor:order:paid", held.task("tell").id)
-    assert told.payload == held.task("tell").output
-    assert told.payload["event_produced"] == "conductor:order:paid"
+    assert (delivery.event, delivery.message_id) == ("conductor:order:paid", held.task("tell").id)
+    assert delivery.payload == held.task("tell").output
+    assert delivery.payload["event_produced"] == "conductor:order:paid"

@@ -31,7 +31,7 @@ def broker(tmp_path_factory):
         yield address
 
 
-def heard(address: str, key: str):
+def listen_to(address: str, key: str):
     """Return a function that returns the messages received so far on all exchanges, by routing key."""
     connection = Connection(address)
     queue = Queue(f"listener.{key}", durable=True).bind(connection.channel())
@@ -53,17 +53,17 @@ def heard(address: str, key: str):
 def test_messages_are_delivered_in_order_and_to_their_routes(clock, settings, broker, nobody_waits):
     settings.CONDUCTOR_TASKCLUSTER_AMQP_URL = broker
     new = new_task(clock, routes=["index.mine.latest"], tags={"kind": "build"})
-    all_of_it, by_route = heard(broker, f"primary.{new.id}.#"), heard(broker, "route.index.mine.#")
+    all_of_it, by_route = listen_to(broker, f"primary.{new.id}.#"), listen_to(broker, "route.index.mine.#")
     task_commands.create_task(new)
     claims.claim_tasks(LINUX, "here", "w1", 1)
     task_commands.report_task(new.id, 0, "completed")
 
     assert publish_due_messages() == 5
 
-    *told, last = all_of_it()
-    assert [name for name, _ in (*told, last)] == list(NAMES)
-    assert told[2][1]["workerId"] == "w1"
-    assert by_route() == told
+    *earlier, last = all_of_it()
+    assert [name for name, _ in (*earlier, last)] == list(NAMES)
+    assert earlier[2][1]["workerId"] == "w1"
+    assert by_route() == earlier
     assert not PulseMessage.objects.exists()
 
 

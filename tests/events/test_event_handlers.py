@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.events.models import EventAction, EventDelivery
-from tests.step_documents import simple
+from tests.builders import simple
 
 START = {"action": "start_workflow", "start_workflow": {"name": "order", "input": {"n": "${n}"}}}
 HANDLER = {"name": "h", "event": "kafka:a/b", "actions": [START], "active": True}
@@ -126,9 +126,9 @@ def test_results_of_events_are_returned(api, clock):
     assert api.get("/event/execution/h", **{"from": clock.now()}).json() == [done]
     assert api.get("/event/execution/nobody").status_code == 404
 
-    heard, missed = api.get("/event/message/shop:paid").json()
-    assert (heard["id"], heard["status"], heard["eventExecutions"]) == ("m2", "HANDLED", [done])
-    assert (missed["id"], missed["status"], missed["eventExecutions"]) == ("m1", "REJECTED", [left])
+    handled, unhandled = api.get("/event/message/shop:paid").json()
+    assert (handled["id"], handled["status"], handled["eventExecutions"]) == ("m2", "HANDLED", [done])
+    assert (unhandled["id"], unhandled["status"], unhandled["eventExecutions"]) == ("m1", "REJECTED", [left])
     assert api.get("/event/message/shop:other").json() == []
 
 

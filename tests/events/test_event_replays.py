@@ -8,11 +8,12 @@ from conductor_app.events.commands import intake as event_intake
 from conductor_app.events.commands import webhooks
 from conductor_app.events.models import EventAction, EventDelivery, EventHandler
 from conductor_app.runs.models import Run
+from tests.access.users import client_with
 from tests.builders import definition, step
 from tests.page_text import html, page_text
 from tests.scenario import register_definitions, run_commit_hooks
 
-from .test_handlers import PAID, WRITTEN, of, receive
+from .test_handlers import PAID, WRITTEN, receive
 
 pytestmark = pytest.mark.django_db
 
@@ -32,7 +33,7 @@ def replayed(client, event: EventDelivery, **form):
 
 
 def test_an_event_that_came_before_its_handler_is_replayed(clock):
-    operator = of("Operators")
+    operator = client_with(role="WORKFLOW_MANAGER")
     receive("m1", total=500, order=7)
     event_handlers.create_handlers([WRITTEN], "ann")
     event = EventDelivery.objects.get()
@@ -52,7 +53,7 @@ def test_an_event_that_came_before_its_handler_is_replayed(clock):
     assert f"/admin/events/{event.pk}/" in html(shown)
     assert f"/admin/events/{fresh.pk}/" in html(operator.get(f"/admin/events/{event.pk}/"))
     entry = AuditEntry.objects.get(object_type="event")
-    assert (entry.actor, entry.action, entry.reason) == ("operators", "replay", "the handler was wrong")
+    assert (entry.actor, entry.action, entry.reason) == ("nina", "replay", "the handler was wrong")
 
 
 def test_only_the_selected_handlers_process_a_replay(operator):

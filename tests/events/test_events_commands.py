@@ -29,7 +29,7 @@ def handler():
 
 def heard_without_what_follows() -> Message:
     """Record an event and simulate the death of the process before its actions run."""
-    event_intake.receive_event("a:b", "m", {}, "a test")
+    event_intake.receive_event("a:b", "m", {}, "ann")
     return Message.objects.get(subject="act")
 
 
@@ -102,15 +102,15 @@ def test_a_permanent_error_stops_with_a_reason(clock, handler, monkeypatch):
 
 def test_message_ids_of_any_length_are_distinguished(clock, handler):
     with run_commit_hooks():
-        assert event_intake.receive_event("a:b", "x" * 1000, {}, "a test")
-        assert event_intake.receive_event("a:b", "x" * 1001, {}, "a test")
-        assert not event_intake.receive_event("a:b", "x" * 1001, {}, "a test")
+        assert event_intake.receive_event("a:b", "x" * 1000, {}, "ann")
+        assert event_intake.receive_event("a:b", "x" * 1001, {}, "ann")
+        assert not event_intake.receive_event("a:b", "x" * 1001, {}, "ann")
 
 
 @pytest.mark.parametrize("payload", [None, "text", 7, [1, {"a": "\0"}], {"a": "\ud800"}, {"n": 10**30}])
 def test_any_payload_is_received_and_stored(clock, handler, payload):
     with run_commit_hooks():
-        assert event_intake.receive_event("a:b", "m\0", payload, "a test")
+        assert event_intake.receive_event("a:b", "m\0", payload, "ann")
 
     assert EventDelivery.objects.get().payload == payload
     assert EventAction.objects.get().status == "COMPLETED"

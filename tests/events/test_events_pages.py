@@ -6,6 +6,7 @@ from conductor_app.events.commands import handlers as event_handlers
 from conductor_app.events.commands import intake as event_intake
 from conductor_app.events.models import EventAction, EventDelivery, HandlerEvaluation
 from conductor_app.runs.models import Run
+from tests.access.users import client_with
 from tests.builders import definition, step
 from tests.page_text import html, page_text
 from tests.scenario import register_definitions, run_commit_hooks
@@ -20,7 +21,7 @@ def handler(name: str = "start", **fields) -> None:
     event_handlers.create_handlers([{"name": name, "event": PAID, "active": True, "actions": [start], **fields}], "ann")
 
 
-def told(id: str = "m1", event: str = PAID, **payload) -> EventDelivery:
+def receive_event(id: str = "m1", event: str = PAID, **payload) -> EventDelivery:
     with run_commit_hooks():
         event_intake.receive_event(event, id, payload, "api")
     return EventDelivery.objects.get(event=event, message_id=id)
@@ -45,7 +46,7 @@ def test_an_empty_page_explains_how_to_send_an_event(viewer):
 def test_an_event_leads_to_the_run_that_it_started(viewer):
     handler()
 
-    event = told(order=7)
+    event = receive_event(order=7)
 
     run = Run.objects.get(name="ship")
     for address in (EVENTS, page(event)):
@@ -57,7 +58,7 @@ def test_an_event_leads_to_the_run_that_it_started(viewer):
 def test_an_event_without_effect_lists_the_compared_values(viewer):
     handler(condition="$.total > 100 && $.customer.vip")
 
-    event = told(total=12, customer={"vip": True})
+    event = receive_event(total=12, customer={"vip": True})
 
     assert "start condition false $.total = 12; $.customer.vip = true" in page_text(viewer.get(EVENTS))
     assert "$.total 12 $.customer.vip true" in page_text(viewer.get(page(event)))
@@ -67,7 +68,7 @@ def test_an_event_without_effect_lists_the_compared_values(viewer):
 def test_a_condition_that_raises_displays_its_error(viewer):
     handler(condition="$.customer.vip.since > 3")
 
-    event = told(total=12)
+    event = receive_event(total=12)
 
     assert "condition failed" in page_text(viewer.get(EVENTS))
     assert "TypeError" in page_text(viewer.get(page(event)))
@@ -80,15 +81,15 @@ def test_an_input_that_violates_its_schema_is_reported_with_its_path(viewer):
     )
     handler()
 
-    told(order=7)
+    receive_event(order=7)
 
     assert EventAction.objects.get().status == "FAILED"
     assert "invalid input input.order" in page_text(viewer.get(EVENTS))
 
 
 def test_unhandled_and_duplicate_events_are_marked(viewer):
-    told("m1", event="a:b")
-    event = told("m1", event="a:b")
+    receive_event("m1", event="a:b")
+    event = receive_event("m1", event="a:b")
 
     shown = page_text(viewer.get(EVENTS))
     assert "no handler" in shown and "duplicate" in shown
@@ -103,11 +104,11 @@ def listed(client, **asked: str) -> set[str]:
 def test_events_are_found_by_name_handler_outcome_and_source(viewer, clock):
     handler("big", condition="$.total > 100")
     handler("all", event="a:b", condition="$.nothing.there")
-    told("small", total=1)
-    told("large", total=500)
-    told("broken", event="a:b")
-    told("unheard", event="c:d")
-    told("unheard", event="c:d")
+    receive_event("small", total=1)
+    receive_event("large", total=500)
+    receive_event("broken", event="a:b")
+    receive_event("unheard", event="c:d")
+    receive_event("unheard", event="c:d")
 
     assert listed(viewer) == {"small", "large", "broken", "unheard"}
     assert listed(viewer, event=PAID) == {"small", "large"}
@@ -125,8 +126,8 @@ def test_events_are_found_by_name_handler_outcome_and_source(viewer, clock):
 
 def test_events_whose_action_failed_are_found(viewer):
     handler("gone", actions=[{"action": "start_workflow", "start_workflow": {"name": "none"}}])
-    told("failed")
-    told("other", event="a:b")
+    receive_event("failed")
+    receive_event("other", event="a:b")
 
     assert listed(viewer, outcome="ACTION_FAILED") == {"failed"}
     assert listed(viewer, outcome="ACTION_FAILED", handler="else") == set()
@@ -162,18 +163,18 @@ def test_a_question_that_no_index_answers_is_answered_in_steps(viewer, clock, mo
 
 
 def test_new_events_are_announced(viewer, clock):
-    told("m1", event="a:b")
+    receive_event("m1", event="a:b")
     query = viewer.get(EVENTS).context["news_query"]
     clock.advance(seconds=1)
-    told("m2", event="a:b")
-    told("m3", event="a:c")
+    receive_event("m2", event="a:b")
+    receive_event("m3", event="a:c")
 
     assert "Show 2 new" in page_text(viewer.get(f"{EVENTS}news/?{query}"))
     assert "Show 1 new" in page_text(viewer.get(f"{EVENTS}news/?{query}&event=a:c"))
 
 
 def test_large_payloads_are_files(viewer, clock):
-    event = told("m1", event="a:b", text="x" * 70_000)
+    event = receive_event("m1", event="a:b", text="x" * 70_000)
 
     assert "too large for a page" in page_text(viewer.get(page(event)))
     assert viewer.get(f"{page(event)}payload/").json() == {"text": "x" * 70_000}
@@ -195,8 +196,8 @@ def test_hostile_addresses_are_pages(viewer, query):
     assert viewer.get(f"{EVENTS}news/", query | {"than": "1"}).status_code == 200
 
 
-def test_a_user_without_permission_for_handlers_sees_no_events(db, django_user_model, client):
-    client.force_login(django_user_model.objects.create_user("eve", is_staff=True))
+def test_a_user_without_permission_for_handlers_sees_no_events(db):
+    client = client_with()
 
     assert client.get(EVENTS).status_code == 403
     assert client.get(f"{EVENTS}1/").status_code == 403
@@ -210,7 +211,7 @@ def test_a_deleted_event_is_not_found(viewer):
 def test_pages_of_events_take_few_queries(viewer, clock, django_assert_max_num_queries):
     for number in range(5):
         handler(f"h{number}")
-    event = told(order=1)
+    event = receive_event(order=1)
     viewer.get(EVENTS)
 
     for address in (EVENTS, f"{EVENTS}?handler=h1&source=api", page(event)):

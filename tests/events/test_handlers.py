@@ -3,15 +3,14 @@
 import json
 
 import pytest
-from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from conductor_app.access.commands.users import Subject, grant
 from conductor_app.access.models import AuditEntry
 from conductor_app.events.commands import handlers as event_handlers
 from conductor_app.events.commands import intake as event_intake
 from conductor_app.events.models import EventAction, EventHandler
 from conductor_app.runs.models import Run
+from tests.access.users import author_who_starts, client_with
 from tests.builders import definition, step
 from tests.page_text import html, page_text
 from tests.scenario import register_definitions, run_commit_hooks
@@ -23,17 +22,7 @@ START = {"action": "start_workflow", "start_workflow": {"name": "ship", "input":
 WRITTEN = {"name": "start", "event": PAID, "condition": "$.total > 100", "actions": [START], "active": True}
 
 
-def of(role: str, starts: str = "") -> Client:
-    user = User.objects.create_user(role.lower(), is_staff=True)
-    user.groups.add(Group.objects.get(name=role))
-    if starts:
-        grant(Subject(user_id=user.pk), "WORKFLOW_DEF", starts, ["EXECUTE"], role, "olga")
-    client = Client()
-    client.force_login(user)
-    return client
-
-
-def saved(client: Client, document, address: str = f"{LIST}add/", **more: str):
+def save_on_page(client: Client, document, address: str = f"{LIST}add/", **more: str):
     return client.post(address, {"document": json.dumps(document), "reason": "as agreed", **more})
 
 
@@ -54,30 +43,30 @@ def row() -> EventHandler:
 
 
 def test_an_author_creates_a_handler_and_a_viewer_cannot(clock):
-    author, onlooker = of("Authors", starts="*"), of("Viewers")
+    author, onlooker = author_who_starts("*"), client_with(role="USER_READ_ONLY")
 
-    saved(author, WRITTEN)
+    save_on_page(author, WRITTEN)
 
     row = EventHandler.objects.get()
-    assert (row.event, row.is_active, row.created_by) == (PAID, True, "authors")
+    assert (row.event, row.is_active, row.created_by) == (PAID, True, "ann")
     assert AuditEntry.objects.get(object_type="event_handler").reason == "as agreed"
     assert "start" in page_text(onlooker.get(LIST)) and PAID in page_text(onlooker.get(LIST))
     assert onlooker.get(f"{LIST}{row.pk}/change/").status_code == 200
     assert onlooker.get(f"{LIST}{row.pk}/edit/").status_code == 403
-    assert saved(onlooker, {**WRITTEN, "name": "other"}).status_code == 403
+    assert save_on_page(onlooker, {**WRITTEN, "name": "other"}).status_code == 403
 
 
 def test_a_changed_handler_is_reviewed_and_saved(operator, row):
     changed = {**WRITTEN, "condition": "$.total > 50"}
     address = f"{LIST}{row.pk}/edit/"
 
-    review = page_text(saved(operator, changed, address, step="review"))
+    review = page_text(save_on_page(operator, changed, address, step="review"))
     assert "$.total > 50" in review and "Changes in meaning" in review
-    saved(operator, changed, address)
+    save_on_page(operator, changed, address)
 
     row.refresh_from_db()
     assert (row.document["condition"], row.revision) == ("$.total > 50", 2)
-    assert "cannot be changed" in page_text(saved(operator, {**changed, "name": "other"}, address))
+    assert "cannot be changed" in page_text(save_on_page(operator, {**changed, "name": "other"}, address))
 
 
 def test_errors_are_marked_at_their_lines(operator):
@@ -91,7 +80,7 @@ def test_errors_are_marked_at_their_lines(operator):
     assert lines[5] == "Workflow shop does not exist. Did you mean ship?"
     assert "name" in said["known"]["fields"]["workflow"]
     assert "Missing event handler name" in str(operator.post(f"{LIST}check/", {"document": "{}"}).json()["findings"])
-    assert "in this definition." in page_text(saved(operator, {"name": "x"}))
+    assert "in this definition." in page_text(save_on_page(operator, {"name": "x"}))
 
 
 def test_an_invalid_python_condition_is_marked(operator):
@@ -114,7 +103,7 @@ def test_a_python_condition_is_tested_on_past_events(operator, row):
     receive("large", total=500)
     document = {**WRITTEN, "evaluatorType": "python", "condition": "return total > 100"}
 
-    shown = page_text(saved(operator, document, f"{LIST}{row.pk}/edit/", step="try"))
+    shown = page_text(save_on_page(operator, document, f"{LIST}{row.pk}/edit/", step="try"))
 
     assert "matched 1" in shown and "condition false 1" in shown
 
@@ -124,7 +113,9 @@ def test_an_edited_handler_is_tested_on_past_events_without_effect(operator, row
     receive("large", total=500, order=2)
     before = (Run.objects.count(), EventAction.objects.count())
 
-    shown = page_text(saved(operator, {**WRITTEN, "condition": "$.total > 10"}, f"{LIST}{row.pk}/edit/", step="try"))
+    shown = page_text(
+        save_on_page(operator, {**WRITTEN, "condition": "$.total > 10"}, f"{LIST}{row.pk}/edit/", step="try")
+    )
 
     assert "Tested on 2 past events, without effects matched 2" in shown
     assert "1 has a different result than at its arrival" in shown
@@ -138,7 +129,7 @@ def test_a_test_reports_actions_that_would_fail(operator, row):
     receive("m1", total=500)
     document = {**WRITTEN, "actions": [{"action": "start_workflow", "start_workflow": {"name": "${to}"}}]}
 
-    shown = page_text(saved(operator, document, f"{LIST}{row.pk}/edit/", step="try"))
+    shown = page_text(save_on_page(operator, document, f"{LIST}{row.pk}/edit/", step="try"))
 
     assert "There is no workflow null." in shown
 
@@ -146,7 +137,7 @@ def test_a_test_reports_actions_that_would_fail(operator, row):
 def test_a_test_of_a_failing_condition_displays_its_error(operator, row):
     receive("m1", total=500)
 
-    shown = page_text(saved(operator, {**WRITTEN, "condition": "$.a.b.c"}, f"{LIST}{row.pk}/edit/", step="try"))
+    shown = page_text(save_on_page(operator, {**WRITTEN, "condition": "$.a.b.c"}, f"{LIST}{row.pk}/edit/", step="try"))
 
     assert "condition failed 1" in shown and "TypeError" in shown
 

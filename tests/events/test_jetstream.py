@@ -14,7 +14,7 @@ from tests.clients.wait_until import eventually
 from tests.free_port import free_port
 
 from . import brokers
-from .test_sinks import handle, heard, listening, publish_until_heard
+from .test_sinks import handle, listening, publish_until_heard, received_events
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -66,7 +66,7 @@ def test_messages_sent_while_no_process_listens_are_received_later():
     publish("jsm:paid", "m1", {"n": 1})
 
     with listening():
-        eventually(lambda: ("m1", {"n": 1}) in heard("jsm:paid"), 60)
+        eventually(lambda: ("m1", {"n": 1}) in received_events("jsm:paid"), 60)
 
 
 def test_a_message_of_a_crashed_receiver_is_redelivered(client, monkeypatch):

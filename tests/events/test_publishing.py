@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 class Listening(BaseHTTPRequestHandler):
     def do_POST(self):
-        self.server.heard.append((self.headers, json.loads(self.rfile.read(int(self.headers["content-length"])))))
+        self.server.requests.append((self.headers, json.loads(self.rfile.read(int(self.headers["content-length"])))))
         self.send_response(self.server.status)
         self.send_header("content-length", "0")
         self.end_headers()
@@ -31,7 +31,7 @@ class Listening(BaseHTTPRequestHandler):
 def listener(settings):
     """Yield a listener that the server's settings name."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Listening)
-    server.daemon_threads, server.heard, server.status = True, [], 200
+    server.daemon_threads, server.requests, server.status = True, [], 200
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     settings.CONDUCTOR_WORKFLOW_STATUS_LISTENER_URL = (
         f"http://me:secret@127.0.0.1:{server.server_port}/status?key=secret"
@@ -46,8 +46,8 @@ def test_the_status_of_a_run_is_posted_to_the_listener(clock, listener):
 
     assert publish_due_events() == 3
 
-    assert [body["event"] for _, body in listener.heard] == ["STARTED", "COMPLETED", "FINALIZED"]
-    headers, body = listener.heard[0]
+    assert [body["event"] for _, body in listener.requests] == ["STARTED", "COMPLETED", "FINALIZED"]
+    headers, body = listener.requests[0]
     assert body["workflowId"] == scenario.id
     assert headers["X-Conductor-Message-Id"]
     assert headers["content-type"].startswith("application/json")
@@ -60,7 +60,7 @@ def test_the_status_of_a_task_is_posted_to_its_own_listener(clock, listener, set
 
     assert publish_due_events() == 1
 
-    [(_, body)] = listener.heard
+    [(_, body)] = listener.requests
     assert (body["event"], body["referenceTaskName"], body["status"]) == ("TASK_STATUS", "a", "COMPLETED")
 
 
@@ -70,14 +70,14 @@ def test_delivery_to_a_failing_listener_is_retried_without_loss(clock, listener)
 
     assert publish_due_events() == 0
     # One failure per round is enough to detect.
-    assert len(listener.heard) == 1
+    assert len(listener.requests) == 1
     assert publish_due_events() == 0
-    assert len(listener.heard) == 1
+    assert len(listener.requests) == 1
 
     listener.status = 200
     clock.advance(seconds=1)
     assert publish_due_events() == 3
-    assert [body["event"] for _, body in listener.heard[1:]] == ["STARTED", "COMPLETED", "FINALIZED"]
+    assert [body["event"] for _, body in listener.requests[1:]] == ["STARTED", "COMPLETED", "FINALIZED"]
 
 
 def test_the_reason_is_stored_without_the_secrets_of_the_address(clock, listener):
@@ -98,7 +98,7 @@ def test_nothing_is_sent_to_a_listener_in_a_forbidden_network(clock, listener, s
 
     assert publish_due_events() == 0
 
-    assert listener.heard == []
+    assert listener.requests == []
     assert "127.0.0.1" in Message.objects.get().error
 
 
@@ -131,7 +131,7 @@ def test_undeliverable_messages_are_kept_for_inspection_and_then_deleted(clock, 
         publish_due_events()
         clock.advance(seconds=600)
 
-    assert len(listener.heard) == 2
+    assert len(listener.requests) == 2
     assert Message.objects.get().tries == 2
     sweeps.prune_events(10)
     assert Message.objects.exists()

@@ -83,7 +83,7 @@ def configured(settings, addresses) -> Callable[[str], None]:
 
 
 def handle(sink: str) -> None:
-    event_handlers.create_handlers([{"name": sink, "event": sink, "active": True, "actions": [ACTION]}], "a test")
+    event_handlers.create_handlers([{"name": sink, "event": sink, "active": True, "actions": [ACTION]}], "ann")
 
 
 @contextmanager
@@ -100,14 +100,14 @@ def listening() -> Iterator[None]:
         assert time.monotonic() - began < 20
 
 
-def heard(sink: str) -> list[tuple[str, Any]]:
+def received_events(sink: str) -> list[tuple[str, Any]]:
     return list(EventDelivery.objects.filter(event=sink).order_by("id").values_list("message_id", "payload"))
 
 
 def publish_until_heard(sink: str) -> None:
     """Wait until a listener is connected: a new queue or subscription receives only later messages."""
     ids = (f"before{number}" for number in itertools.count())
-    eventually(lambda: publish(sink, next(ids), {"n": 0}) or heard(sink), 60)
+    eventually(lambda: publish(sink, next(ids), {"n": 0}) or received_events(sink), 60)
 
 
 @pytest.mark.parametrize("provider", SETTINGS)
@@ -121,9 +121,9 @@ def test_a_message_published_to_a_broker_is_received_once(configured, provider):
         publish(sink, "m1", {"n": 1})
         publish(sink, "m1", {"n": 1})
         publish(sink, "m2", {"n": 2})
-        eventually(lambda: {"m1", "m2"} <= {id for id, _ in heard(sink)}, 60)
+        eventually(lambda: {"m1", "m2"} <= {id for id, _ in received_events(sink)}, 60)
 
-    assert [payload for id, payload in heard(sink) if id == "m1"] == [{"n": 1}]
+    assert [payload for id, payload in received_events(sink) if id == "m1"] == [{"n": 1}]
 
 
 def send_with_trace(provider: str, address: str) -> None:
@@ -157,9 +157,10 @@ def test_the_trace_of_a_message_is_a_member_of_its_payload(configured, addresses
     handle(f"{provider}:traced")
 
     with listening():
-        eventually(lambda: send_with_trace(provider, addresses(SETTINGS[provider])) or heard(f"{provider}:traced"), 60)
+        sink, address = f"{provider}:traced", addresses(SETTINGS[provider])
+        eventually(lambda: send_with_trace(provider, address) or received_events(sink), 60)
 
-    assert heard(f"{provider}:traced")[0][1] == {"n": 1, "traceparent": CALLER}
+    assert received_events(f"{provider}:traced")[0][1] == {"n": 1, "traceparent": CALLER}
 
 
 def test_an_event_above_the_limit_is_refused_and_blocks_no_later_one(configured, settings):
@@ -171,9 +172,9 @@ def test_an_event_above_the_limit_is_refused_and_blocks_no_later_one(configured,
         publish_until_heard("redis:large")
         publish("redis:large", "m1", {"text": "x" * 100_000})
         publish("redis:large", "m2", {"n": 2})
-        eventually(lambda: "m2" in {id for id, _ in heard("redis:large")}, 20)
+        eventually(lambda: "m2" in {id for id, _ in received_events("redis:large")}, 20)
 
-    assert "m1" not in {id for id, _ in heard("redis:large")}
+    assert "m1" not in {id for id, _ in received_events("redis:large")}
 
 
 @pytest.mark.parametrize("provider", SETTINGS)
@@ -232,10 +233,10 @@ def test_a_message_that_could_not_be_processed_is_redelivered(configured, provid
     monkeypatch.setattr(consumer, "receive_event", breaks_at_first)
 
     with listening():
-        eventually(lambda: heard(sink), 60)
+        eventually(lambda: received_events(sink), 60)
 
     assert refused
-    assert heard(sink) == [("m", {"n": 1})]
+    assert received_events(sink) == [("m", {"n": 1})]
 
 
 def test_messages_of_a_restarted_broker_are_received(settings, tmp_path):
@@ -248,7 +249,7 @@ def test_messages_of_a_restarted_broker_are_received(settings, tmp_path):
             publish("nats:orders", id, {})
         except SinkFailed:
             return False
-        return id in [known for known, _ in heard("nats:orders")]
+        return id in [known for known, _ in received_events("nats:orders")]
 
     with listening():
         for id in ("before", "after"):
@@ -340,9 +341,7 @@ def test_only_active_and_configured_queues_are_subscribed(settings):
     settings.CONDUCTOR_EVENT_QUEUES_REDIS_URL = "redis://127.0.0.1:1"
     for sink in ("redis:a", "kafka:b", "conductor:c:d", "unknown:e", "redis:"):
         handle(sink)
-    event_handlers.update_handler(
-        {"name": "redis:a", "event": "redis:f", "active": True, "actions": [ACTION]}, "a test"
-    )
+    event_handlers.update_handler({"name": "redis:a", "event": "redis:f", "active": True, "actions": [ACTION]}, "ann")
 
     assert list(configured_queues()) == ["redis:f"]
     assert has_configured_system()

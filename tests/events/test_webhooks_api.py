@@ -12,7 +12,7 @@ from conductor_app.events.api import webhooks as webhook_views
 from conductor_app.events.commands import webhooks
 from conductor_app.events.models import EventDelivery, Webhook
 from conductor_app.runs.models import Run
-from tests.step_documents import simple, step
+from tests.builders import simple, step_of
 
 SECRET = "a secret"
 BODY = json.dumps({"order": 7}).encode()
@@ -36,7 +36,7 @@ def webhook(api):
     return add
 
 
-def heard() -> list[tuple[str, Any]]:
+def received_events() -> list[tuple[str, Any]]:
     return list(EventDelivery.objects.order_by("id").values_list("event", "payload"))
 
 
@@ -157,7 +157,7 @@ def test_a_correctly_signed_message_is_processed_as_an_event(api, webhook, field
     reply = api.post(f"/webhook/{id}", BODY, **headers)
 
     assert (reply.status_code, reply.content) == (200, b"")
-    assert heard() == [("webhook:shop", {"order": 7})]
+    assert received_events() == [("webhook:shop", {"order": 7})]
 
 
 @pytest.mark.parametrize(("fields", "headers"), WRONG)
@@ -168,7 +168,7 @@ def test_an_unverified_message_is_rejected_without_details(api, webhook, fields,
 
     assert reply.status_code == 401
     assert reply.json()["message"] == "The signature of the webhook is wrong or too old."
-    assert heard() == []
+    assert received_events() == []
 
 
 def slack(moment: str, body: bytes = BODY) -> dict[str, str]:
@@ -207,7 +207,7 @@ def test_a_timestamped_message_is_processed_once_while_it_is_recent(api, webhook
     clock.advance(seconds=2)
     assert api.post(f"/webhook/{id}", BODY, **sign(moment)).status_code == 401
 
-    assert len(heard()) == 1
+    assert len(received_events()) == 1
     assert EventDelivery.objects.get().duplicates == 2
 
 
@@ -221,7 +221,7 @@ def test_the_challenge_of_slack_is_answered(api, webhook, clock):
 
     assert (reply.status_code, reply["Content-Type"].split(";")[0], reply.content) == (200, "text/plain", b"3eZb")
     assert api.post(f"/webhook/{id}", asked, **slack(str(clock.now() // 1000))).status_code == 401
-    assert heard() == []
+    assert received_events() == []
 
 
 @pytest.mark.parametrize("moment", ["", "soon", "-5", "9" * 30, "1e9"])
@@ -240,7 +240,7 @@ def test_a_message_with_a_sender_id_is_processed_once(api, webhook):
     for _ in range(2):
         api.post(f"/webhook/{id}", BODY, **headers)
 
-    assert len(heard()) == 4
+    assert len(received_events()) == 4
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_any_body_is_an_event(api, webhook, body, payload):
 
     assert api.post(f"/webhook/{id}", body, **{"X-Key": "k"}).status_code == 200
 
-    assert heard() == [("webhook:shop", payload)]
+    assert received_events() == [("webhook:shop", payload)]
 
 
 def test_a_webhook_that_is_too_large_is_refused(api, webhook, monkeypatch):
@@ -330,7 +330,7 @@ def test_a_missing_previous_secret_verifies_nothing(api, webhook):
 
 
 def test_an_event_completes_the_task_that_waits_for_it_over_http(api, webhook):
-    wait = step("WAIT_FOR_WEBHOOK", "paid", inputParameters={"matches": {"$['order']": "${workflow.input.order}"}})
+    wait = step_of("WAIT_FOR_WEBHOOK", "paid", inputParameters={"matches": {"$['order']": "${workflow.input.order}"}})
     api.define(wait)
     workflow_id = api.start(input={"order": 7})
     id = webhook(**GITHUB, receiverWorkflowNamesToVersions={"order": 1})
@@ -346,7 +346,7 @@ def test_an_event_completes_the_task_that_waits_for_it_over_http(api, webhook):
 
 def test_validate_checks_the_matches_of_a_webhook_step(api):
     def findings(**inputs: Any) -> list[str]:
-        wait = step("WAIT_FOR_WEBHOOK", "paid", inputParameters=inputs)
+        wait = step_of("WAIT_FOR_WEBHOOK", "paid", inputParameters=inputs)
         reply = api.post("/metadata/workflow/validate", {"name": "order", "ownerEmail": "a@b.c", "tasks": [wait]})
         return [each["message"] for each in reply.json()["findings"]] if reply.content else []
 

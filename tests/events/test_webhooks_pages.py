@@ -9,11 +9,10 @@ from django.test import Client
 from conductor_app.access.models import AuditEntry
 from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.events.models import EventDelivery, Webhook
+from tests.access.users import author_who_starts
+from tests.builders import simple
 from tests.page_text import html, page_text
-from tests.scenario import run_commit_hooks
-from tests.stored_scenarios import define_workflow, start_run, step
-
-from .test_handlers import of
+from tests.scenario import define_workflow, run_commit_hooks, start_run
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/webhooks/"
@@ -24,7 +23,7 @@ FORM = {"name": "shop", "verifier": "BASIC", "user": "ann", "starts": "ship = 2\
 def named_workflows(db):
     for name in ("ship", "bill"):
         for version in (1, 2):
-            define_workflow(name, step("pack"), version=version)
+            define_workflow(name, simple("pack"), version=version)
 
 
 def made(client: Client, **form: str) -> str:
@@ -50,7 +49,7 @@ def page() -> str:
 
 
 def test_an_author_creates_a_webhook_whose_secret_is_displayed_once(clock):
-    author = of("Authors", starts="*")
+    author = author_who_starts("*")
 
     secret = made(author)
 

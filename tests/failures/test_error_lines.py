@@ -10,8 +10,9 @@ from django.urls import reverse
 from conductor_app.failures import commands as failure_groups
 from conductor_app.failures.models import FailureGroup
 from conductor_app.runs.models import Run
+from tests.builders import simple, sub_workflow
 from tests.page_text import page_text, run_url
-from tests.stored_scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run_of, step
+from tests.scenario import claim_and_report, claim_next, define_task, define_workflow, start_run_of
 
 TRACEBACK = "Traceback (most recent call last):\n" + '  File "van.py", line 7, in book\n' * 40 + "KeyError: 'zip'"
 
@@ -20,8 +21,8 @@ TRACEBACK = "Traceback (most recent call last):\n" + '  File "van.py", line 7, i
 def failed(operator, clock, transactional_db):
     """The task of a sub-workflow that a worker failed with a traceback."""
     define_task("book_van", retryCount=0)
-    define_workflow("delivery", step("book_van"))
-    start_run_of(step("deliver", "SUB_WORKFLOW", subWorkflowParam={"name": "delivery", "version": 1}))
+    define_workflow("delivery", simple("book_van"))
+    start_run_of(sub_workflow("deliver", "delivery", version=1))
     attempt = claim_next("book_van")
     report = {"workflowInstanceId": attempt.run_id, "taskId": attempt.id, "status": "FAILED"}
     operator.post("/api/tasks", {**report, "reasonForIncompletion": TRACEBACK}, content_type="application/json")
@@ -78,7 +79,7 @@ def test_the_panel_shows_the_twelve_lines_at_the_cause_and_folds_the_others(
     operator, clock, reason, line, folded, last_shown
 ):
     define_task("book_van", retryCount=0)
-    run = start_run_of(step("book_van"))
+    run = start_run_of(simple("book_van"))
     claim_and_report("book_van", "FAILED", reason=reason)
 
     page = unescape(operator.get(run_url(run, task="book_van")).content.decode())
@@ -93,7 +94,7 @@ def test_the_panel_shows_the_twelve_lines_at_the_cause_and_folds_the_others(
 
 def test_an_error_of_one_line_is_not_repeated(operator, clock):
     define_task("book_van", retryCount=0)
-    run = start_run_of(step("book_van"))
+    run = start_run_of(simple("book_van"))
     claim_and_report("book_van", "FAILED", reason="no van")
 
     page = operator.get(run_url(run, task="book_van")).content.decode()

@@ -11,7 +11,7 @@ from conductor_app.bulk import executor as bulk_executor
 from conductor_app.failures import commands as failure_groups
 from conductor_app.failures.models import FailureGroup
 from conductor_app.runs.models import Run
-from tests.builders import step, step_without_policy
+from tests.builders import simple, step
 from tests.page_text import html, page_text
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
@@ -178,7 +178,7 @@ def test_the_title_stays_the_same_whatever_number_the_newest_message_has(operato
 def test_a_group_tells_how_many_runs_are_still_failed_and_what_repaired_the_others(
     operator, clock, django_assert_max_num_queries
 ):
-    scenario = Scenario(clock, step_without_policy("pay"))
+    scenario = Scenario(clock, simple("pay"))
     for _ in range(3):
         scenario.starts("order")
     for number in range(4):
@@ -277,7 +277,7 @@ def test_a_group_has_the_whole_error_the_first_version_and_a_chart(operator, sce
 
 
 def test_a_run_that_now_fails_for_another_cause_is_counted_apart_and_not_retried_with_its_former_group(operator, clock):
-    scenario = Scenario(clock, step_without_policy("pay"))
+    scenario = Scenario(clock, simple("pay"))
     scenario.starts("order")
     for number in range(2):
         scenario.worker("pay").fail_terminally(f"502 from gateway {number}")
@@ -297,7 +297,7 @@ def test_a_run_that_now_fails_for_another_cause_is_counted_apart_and_not_retried
 
 
 def test_the_page_of_a_group_and_of_an_operation_use_the_same_words_for_its_result(operator, clock):
-    scenario = Scenario(clock, step_without_policy("pay"))
+    scenario = Scenario(clock, simple("pay"))
     scenario.starts("order")
     for number in range(2):
         scenario.worker("pay").fail_terminally(f"502 from gateway {number}")

@@ -8,7 +8,7 @@ from django.core.management import call_command
 
 from conductor_app.core.document.json_positions import KIND_NAMES
 from conductor_app.tools.importers.folders import KINDS, folder_schema
-from tests.step_documents import simple
+from tests.builders import simple
 
 WORKFLOW = {"name": "order", "tasks": [simple("charge"), {**simple("wait"), "type": "WAIT"}]}
 TASK = {"name": "charge", "retryCount": 3, "retryLogic": "FIXED"}

@@ -27,7 +27,8 @@ from conductor_app.management.commands.conductor_worker import select_tasks
 from conductor_app.processes.sweeps import sweep_once
 from conductor_app.runs.models import Run
 from conductor_app.tasks.commands.claims import claim_now
-from tests.stored_scenarios import define_workflow, step
+from tests.builders import simple
+from tests.scenario import define_workflow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BACKEND = "conductor_app.in_process.tasks_backend.ConductorBackend"
@@ -247,7 +248,7 @@ def test_a_queue_that_no_backend_has_is_an_error(settings):
 @pytest.mark.parametrize("id", ["123", "0" * 80, None])
 def test_an_unknown_result_does_not_exist(backend, id):
     if id is None:
-        define_workflow("other", step("a"))
+        define_workflow("other", simple("a"))
         id = conductor_app.start_workflow("other")
 
     with pytest.raises(TaskResultDoesNotExist):

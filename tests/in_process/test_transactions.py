@@ -16,8 +16,8 @@ from conductor_app.core.errors import Conflict, Invalid, NotFound
 from conductor_app.definitions.models import ResolvedDefinition
 from conductor_app.runs.models import Attempt, HistoryEntry, Message, Run, Task
 from conductor_app.tasks.commands.claims import claim_tasks
-from tests.builders import inline, sub_workflow
-from tests.stored_scenarios import claim_and_report, define_workflow, step
+from tests.builders import inline, simple, sub_workflow, wait
+from tests.scenario import claim_and_report, define_workflow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TABLES = (Run, Task, Attempt, HistoryEntry, Message, ResolvedDefinition)
@@ -29,7 +29,7 @@ class Undone(Exception):
 
 @pytest.fixture(autouse=True)
 def order(clock):
-    define_workflow("order", step("charge"))
+    define_workflow("order", simple("charge"))
 
 
 def in_other_thread(call):
@@ -220,7 +220,7 @@ def test_messages_to_other_workflows_are_delivered_after_the_commit():
 
 
 def test_a_signal_completes_the_task_that_waits():
-    define_workflow("approval", step("ask", "WAIT"), step("charge"))
+    define_workflow("approval", wait("ask"), simple("charge"))
     run_id = conductor_app.start_workflow("approval")
 
     with transaction.atomic():
@@ -324,7 +324,7 @@ def test_every_option_of_a_start_is_stored(clock):
 
 
 def test_an_inline_definition_is_executed_without_being_stored():
-    document = {"name": "once", "version": 1, "tasks": [step("charge")]}
+    document = {"name": "once", "version": 1, "tasks": [simple("charge")]}
 
     run_id = conductor_app.start_workflow("once", definition=document)
 

@@ -23,7 +23,8 @@ from conductor_app.processes.sweeps import handle_due_timers
 from conductor_app.runs.models import Attempt, Run, TaskLog
 from conductor_app.system_tasks.cancellation import CANCELLATIONS, Cancellation
 from conductor_app.tasks.commands.claims import claim_now
-from tests.stored_scenarios import define_workflow, step
+from tests.builders import simple
+from tests.scenario import define_workflow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 INPUT = {"inputParameters": {"amount": "${workflow.input.amount}", "extra": 1}}
@@ -38,7 +39,7 @@ def process() -> WorkerProcess:
     """Return a worker process for all functions, whose definitions it has stored, and define the workflow `order`."""
     found = declared.find_tasks()
     save_missing_definitions(found)
-    define_workflow("order", step("charge", **INPUT))
+    define_workflow("order", simple("charge", **INPUT))
     return WorkerProcess(found, threads=1)
 
 
@@ -209,7 +210,7 @@ def test_an_atomic_function_whose_output_is_refused_leaves_nothing(output, setti
     schema = {"type": "object", "required": ["a"]}
     definition = {**declared.find_tasks()["charge"].definition, "enforceSchema": True}
     definition["outputSchema"] = {"name": "out", "version": 1, "type": "JSON", "data": schema}
-    define_workflow("order", step("charge", taskDefinition=definition, **INPUT))
+    define_workflow("order", simple("charge", taskDefinition=definition, **INPUT))
     run_id = conductor_app.start_workflow("order")
     worker.run_until_idle()
 
@@ -360,7 +361,7 @@ def test_the_report_of_a_task_claims_the_task_of_the_next_step(atomic):
     for name in ("charge", "pack", "ship"):
         worker_task(name, atomic=atomic)(lambda name=name: seen.append(name))
     worker = process()
-    define_workflow("order", step("charge"), step("pack"), step("ship"))
+    define_workflow("order", simple("charge"), simple("pack"), simple("ship"))
     for _ in "ab":
         conductor_app.start_workflow("order")
 
@@ -388,7 +389,7 @@ def test_a_thread_serves_its_queues_in_turn(monkeypatch):
     worker_task("charge")(lambda: seen.append("charge"))
     worker_task("ship")(lambda: seen.append("ship"))
     worker = process()
-    define_workflow("shipment", step("ship"))
+    define_workflow("shipment", simple("ship"))
     for name in ["order"] * 4 + ["shipment"] * 4:
         conductor_app.start_workflow(name)
     worker.run_until_idle()

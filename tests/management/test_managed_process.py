@@ -27,7 +27,7 @@ def time(monkeypatch):
 
 
 @pytest.fixture
-def told():
+def log():
     return []
 
 
@@ -40,45 +40,45 @@ def child(time):
     child.kill()
 
 
-def end_and_be_seen(child, told):
+def end_and_be_seen(child, log):
     wait_until(lambda: not child.is_running)
-    child.restart_if_ended(told.append)
+    child.restart_if_ended(log.append)
 
 
-def test_the_pause_before_a_restart_doubles(child, told, time):
+def test_the_pause_before_a_restart_doubles(child, log, time):
     for pause in (0.5, 1, 2):
-        end_and_be_seen(child, told)
+        end_and_be_seen(child, log)
         time(pause)
-        child.restart_if_ended(told.append)
+        child.restart_if_ended(log.append)
 
-    assert told == [f"web ended with code 3. Restarting in {pause} s." for pause in ("0.5", "1", "2")]
+    assert log == [f"web ended with code 3. Restarting in {pause} s." for pause in ("0.5", "1", "2")]
 
 
-def test_the_pause_grows_no_longer_than_half_a_minute(child, told, time):
+def test_the_pause_grows_no_longer_than_half_a_minute(child, log, time):
     child.pause = 30.0
 
     for _ in range(2):
-        end_and_be_seen(child, told)
+        end_and_be_seen(child, log)
         time(30)
-        child.restart_if_ended(told.append)
+        child.restart_if_ended(log.append)
 
-    assert told == ["web ended with code 3. Restarting in 30 s."] * 2
+    assert log == ["web ended with code 3. Restarting in 30 s."] * 2
 
 
-def test_a_child_that_ran_stably_restarts_after_a_short_pause(child, told, time):
+def test_a_child_that_ran_stably_restarts_after_a_short_pause(child, log, time):
     child.pause = 16.0
     time(61)
 
-    end_and_be_seen(child, told)
+    end_and_be_seen(child, log)
 
-    assert told == ["web ended with code 3. Restarting in 0.5 s."]
+    assert log == ["web ended with code 3. Restarting in 0.5 s."]
 
 
-def test_no_process_is_restarted_before_the_end_of_its_pause(child, told, time):
-    end_and_be_seen(child, told)
+def test_no_process_is_restarted_before_the_end_of_its_pause(child, log, time):
+    end_and_be_seen(child, log)
     time(0.4)
 
-    child.restart_if_ended(told.append)
+    child.restart_if_ended(log.append)
 
     assert not child.is_running
 
@@ -120,24 +120,24 @@ def frozen(time, tmp_path):
     child.kill()
 
 
-def test_a_process_whose_heartbeat_stops_is_killed(frozen, told):
+def test_a_process_whose_heartbeat_stops_is_killed(frozen, log):
     child, pass_by = frozen
-    child.kill_if_frozen(told.append)
+    child.kill_if_frozen(log.append)
     pass_by(40)
 
-    child.kill_if_frozen(told.append)
+    child.kill_if_frozen(log.append)
 
     assert not child.is_running
-    assert told == ["beat has not responded for 40 s and is killed."]
+    assert log == ["beat has not responded for 40 s and is killed."]
 
 
-def test_a_process_that_still_starts_or_has_a_heartbeat_is_not_killed(frozen, told):
+def test_a_process_that_still_starts_or_has_a_heartbeat_is_not_killed(frozen, log):
     child, pass_by = frozen
-    child.kill_if_frozen(told.append)
+    child.kill_if_frozen(log.append)
     pass_by(20)
-    child.kill_if_frozen(told.append)
+    child.kill_if_frozen(log.append)
     pass_by(20)
     os.utime(child.heartbeat, (1, 1))
-    child.kill_if_frozen(told.append)
+    child.kill_if_frozen(log.append)
 
-    assert (child.is_running, told) == (True, [])
+    assert (child.is_running, log) == (True, [])

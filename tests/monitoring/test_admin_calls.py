@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.access.models import AuditEntry
-from tests.step_documents import simple, step
+from tests.builders import simple, wait
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_the_event_queues_have_names_and_are_empty(api):
 
 
 def test_a_message_ends_the_task_that_waits_for_it(api):
-    api.define(step("WAIT", "one"), step("WAIT", "two"), simple("three"))
+    api.define(wait("one"), wait("two"), simple("three"))
     workflow_id = api.start()
 
     by_name = api.post(f"/queue/update/{workflow_id}/one/COMPLETED", {"n": 1})

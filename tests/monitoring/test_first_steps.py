@@ -3,7 +3,7 @@
 from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
 from conductor_app.tasks.models import Poller
 from tests.page_text import html, page_text
-from tests.stored_scenarios import claim_next, start_run
+from tests.scenario import claim_next, start_run
 
 STEPS = "/admin/first-steps/live/"
 

@@ -11,7 +11,7 @@ from conductor_app.runs.models import Run
 from conductor_app.tasks.commands.queues import pause_queue
 from tests.access.two_teams import ALPHA, create_teams
 from tests.access.users import logged_in_client
-from tests.builders import step, step_without_policy
+from tests.builders import simple, step
 from tests.page_text import html, page_text
 from tests.scenario import Scenario
 
@@ -23,7 +23,7 @@ FAILED_RUNS = "/admin/conductor/run/?status=FAILED&status=TIMED_OUT&started=24h"
 @pytest.fixture
 def troubled(clock) -> Scenario:
     """Return one failed run, and one whose task no worker polls."""
-    scenario = Scenario(clock, step_without_policy("pay"), others=[])
+    scenario = Scenario(clock, simple("pay"), others=[])
     scenario.worker("pay").fail_terminally("no luck")
     Scenario(clock, step("ship"))
     return scenario

@@ -2,19 +2,19 @@
 
 import re
 
-from django.contrib.auth.models import Permission
-
 from conductor_app.access.models import AccessKey
 from conductor_app.ai.commands.integrations import save_integration
 from conductor_app.taskcluster.models import TaskGroup
 from conductor_app.tasks.models import SweepPass
 from conductor_app.utils import process_state
+from tests.access.users import client_with
+from tests.builders import simple
 from tests.page_text import html, page_text
-from tests.stored_scenarios import claim_and_report, define_task, start_run_of, step
+from tests.scenario import claim_and_report, define_task, start_run_of
 
 
 def test_the_queues_page_lists_pending_tasks_without_pollers(operator, clock):
-    start_run_of(step("ship"))
+    start_run_of(simple("ship"))
     clock.advance(seconds=90)
 
     page = page_text(operator.get("/admin/queues/"))
@@ -51,9 +51,9 @@ def test_a_failed_sweep_displays_its_error(operator, clock):
 
 def test_the_overview_lists_problems(operator, clock):
     define_task("charge", retryCount=0)
-    start_run_of(step("charge"))
+    start_run_of(simple("charge"))
     claim_and_report("charge", "FAILED", reason="no funds")
-    start_run_of(step("ship"), name="shipping")
+    start_run_of(simple("ship"), name="shipping")
     clock.advance(seconds=120)
     SweepPass.objects.create(name="wake_runs", began_at=clock.now() - 600_000)
 
@@ -117,14 +117,10 @@ def test_the_page_admin_has_cards_and_those_of_features_that_are_not_used_yet(op
     assert tabs == ["Task groups", "Taskcluster clients", "Taskcluster roles"]
 
 
-def test_the_page_admin_has_only_what_the_user_may_open(client, django_user_model):
-    user = django_user_model.objects.create_user("vera", is_staff=True)
-    client.force_login(user)
+def test_the_page_admin_has_only_what_the_user_may_open(db):
+    client = client_with()
     assert sections_of(client) == {} and cards_of(client) == {}
-
-    user.user_permissions.add(Permission.objects.get(codename="view_secret"))
-    client.force_login(user)
-    assert cards_of(client) == {"Values of definitions": ["Secrets"]}
+    assert cards_of(client_with("view_secret", name="vera")) == {"Values of definitions": ["Secrets"]}
 
 
 def test_a_page_has_the_same_name_in_the_menu_in_its_title_and_as_its_heading(operator):
@@ -149,16 +145,14 @@ def test_related_lists_are_tabs_of_one_entry(operator, db):
     assert operator.get("/admin/queues/").context["page_tabs"] == []
 
 
-def test_an_entry_links_to_the_first_of_its_pages_that_the_user_may_open(client, django_user_model):
-    user = django_user_model.objects.create_user("vera", is_staff=True)
-    user.user_permissions.add(Permission.objects.get(codename="view_bulkoperation"))
-    client.force_login(user)
+def test_an_entry_links_to_the_first_of_its_pages_that_the_user_may_open(db):
+    client = client_with("view_bulkoperation")
 
     assert "Bulk operations" in sections_of(client)["Operate"] and "Runs" not in sections_of(client)["Operate"]
 
 
 def test_the_audit_log_displays_actor_action_and_object(operator, clock):
-    start_run_of(step("ship"))
+    start_run_of(simple("ship"))
 
     assert "workflow definition order:1" in page_text(operator.get("/admin/conductor/auditentry/"))
 

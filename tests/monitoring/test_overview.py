@@ -8,16 +8,15 @@ from conductor_app.failures import commands as failure_groups
 from conductor_app.monitoring.pages import overview
 from conductor_app.monitoring.pages import overview as overview_tiles
 from conductor_app.web.charts import TrendChart
-from tests.builders import definition, step_without_policy, sub_workflow
+from tests.builders import definition, human, simple, sub_workflow
 from tests.page_text import html, page_text
-from tests.scenario import Scenario
-from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
+from tests.scenario import Scenario, claim_and_report, define_task, define_workflow, start_run, start_run_of
 
 PULSE = "/admin/overview-activity/live/"
 
 
 def test_runs_that_are_open_for_longer_than_usual_are_listed(operator, clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     DurationBaseline.objects.create(name="order", version=1, count=9, p50_ms=1000, p95_ms=2000, measured_at=clock.now())
 
     assert run.pk not in html(operator.get(PULSE))
@@ -28,14 +27,14 @@ def test_runs_that_are_open_for_longer_than_usual_are_listed(operator, clock):
 
 
 def test_open_human_tasks_are_counted(operator, clock):
-    define_workflow("order", step("approve", "HUMAN"))
+    define_workflow("order", human("approve"))
     start_run("order")
 
     assert "1 human task is open" in page_text(operator.get("/admin/"))
 
 
 def test_the_overview_and_its_updates_take_few_queries(viewer, clock, django_assert_max_num_queries):
-    start_run_of(step("ship"))
+    start_run_of(simple("ship"))
     # The permissions of the viewer are read once.
     viewer.get("/admin/")
 
@@ -49,8 +48,8 @@ def test_an_overview_with_everything_that_needs_attention_takes_few_queries(
 ):
     settings.CONDUCTOR_BULK_APPROVAL_FROM = 1
     define_task("charge", retryCount=0)
-    define_workflow("order", step("charge"))
-    define_workflow("review", step("approve", "HUMAN"))
+    define_workflow("order", simple("charge"))
+    define_workflow("review", human("approve"))
     fail_runs(("FAILED", "no funds"))
     start_run("review")
     start_run("order")
@@ -68,7 +67,7 @@ def test_an_overview_with_everything_that_needs_attention_takes_few_queries(
 
 def test_an_operation_that_waits_for_a_second_person_is_on_the_front_page(operator, clock, settings):
     settings.CONDUCTOR_BULK_APPROVAL_FROM = 1
-    define_workflow("order", step("pack"))
+    define_workflow("order", simple("pack"))
     start_run("order")
     bulk.start(bulk.BulkRequest("terminate", {"definition": "order"}), "ann")
 
@@ -79,7 +78,7 @@ def test_an_operation_that_waits_for_a_second_person_is_on_the_front_page(operat
 
 def test_the_chart_of_a_day_has_the_results_of_its_hours(operator, clock):
     define_task("charge", retryCount=0)
-    start_run_of(step("charge"))
+    start_run_of(simple("charge"))
     claim_and_report("charge", "FAILED", reason="no funds")
     clock.advance(seconds=7_200)
     start_run("order")
@@ -95,7 +94,7 @@ def test_the_chart_of_a_day_has_the_results_of_its_hours(operator, clock):
 
 @pytest.mark.parametrize(("name", "count"), [("1h", 60), ("7d", 56), ("30d", 30), ("?", 24)])
 def test_the_range_of_the_charts_is_part_of_the_address(operator, clock, name, count, django_assert_max_num_queries):
-    start_run_of(step("charge"))
+    start_run_of(simple("charge"))
     claim_and_report("charge")
     with django_assert_max_num_queries(15):
         page = operator.get(PULSE, {"range": name, "rev": "old"})
@@ -110,7 +109,7 @@ def activity_chart(page) -> TrendChart:
 
 
 def test_recently_slow_definitions_come_first(operator, clock):
-    define_workflow("order", step("charge"))
+    define_workflow("order", simple("charge"))
     for _ in range(3):
         start_run("order")
         clock.advance(seconds=10)
@@ -121,7 +120,7 @@ def test_recently_slow_definitions_come_first(operator, clock):
 
 
 def test_a_definition_that_is_not_slow_and_no_overdue_run_show_no_table(operator, clock):
-    define_workflow("order", step("charge"))
+    define_workflow("order", simple("charge"))
     start_run("order")
     clock.advance(seconds=10)
     claim_and_report("charge")
@@ -134,7 +133,7 @@ def test_a_failing_tile_displays_the_request_id_without_affecting_others(operato
     def broken(*facts):
         raise RuntimeError("the disk burns")
 
-    start_run_of(step("ship"))
+    start_run_of(simple("ship"))
     monkeypatch.setattr(overview_tiles, "results_chart", broken)
     monkeypatch.setattr(overview, "count_open_work", broken)
     page = operator.get(PULSE)
@@ -157,7 +156,7 @@ def fail_runs(*outcomes: tuple[str, str], worker: str = "w7") -> None:
 
 def test_failures_are_ranked_by_lost_runs_and_recovered_ones_are_folded(viewer, clock, django_assert_max_num_queries):
     define_task("charge", retryCount=1, retryDelaySeconds=0)
-    define_workflow("order", step("charge"))
+    define_workflow("order", simple("charge"))
     fail_runs(*[("FAILED_FOR_GOOD", "card refused")] * 3)
     clock.advance(seconds=60)
     fail_runs(("FAILED_FOR_GOOD", "no funds"))
@@ -176,7 +175,7 @@ def test_failures_are_ranked_by_lost_runs_and_recovered_ones_are_folded(viewer, 
 
 
 def test_runs_that_failed_because_of_a_sub_workflow_are_counted_beside_the_groups(operator, clock):
-    scenario = Scenario(clock, sub_workflow("s"), others=[definition(step_without_policy("charge"), name="child")])
+    scenario = Scenario(clock, sub_workflow("s"), others=[definition(simple("charge"), name="child")])
     scenario.worker("charge").fail_terminally("card refused")
     failure_groups.group_failures(100)
 
@@ -186,7 +185,7 @@ def test_runs_that_failed_because_of_a_sub_workflow_are_counted_beside_the_group
 
 
 def test_a_queue_without_workers_has_the_number_of_blocked_runs(operator, clock):
-    start_run_of(step("ship"))
+    start_run_of(simple("ship"))
     start_run("order")
     clock.advance(seconds=120)
 

@@ -11,7 +11,7 @@ from conductor_app.processes import sweeps
 from conductor_app.runs.models import Run
 from conductor_app.settings import conf
 from tests.access.users import api_client_of, create_application, grant_access
-from tests.step_documents import simple, step
+from tests.builders import simple, step_of
 
 DAY = 86_400
 SCHEME = "conductor://file/"
@@ -150,7 +150,7 @@ def test_an_incomplete_file_cannot_be_fetched_and_a_complete_one_accepts_no_part
 
 def test_the_family_of_a_run_reads_its_files_and_strangers_do_not(api, clock):
     child = {"name": "child", "tasks": [simple("pay")], "schemaVersion": 2}
-    api.define(step("SUB_WORKFLOW", "sub", subWorkflowParam={"name": "child", "workflowDefinition": child}))
+    api.define(step_of("SUB_WORKFLOW", "sub", subWorkflowParam={"name": "child", "workflowDefinition": child}))
     parent, stranger = api.start(), api.start()
     below = api.workflow(parent)["tasks"][0]["subWorkflowId"]
     file = send(api, below)
@@ -281,7 +281,7 @@ def test_a_name_with_a_nul_opens_no_door(api, run, settings):
 
 def test_a_deleted_run_has_no_files(api, clock):
     child = {"name": "child", "tasks": [simple("pay")], "schemaVersion": 2}
-    api.define(step("SUB_WORKFLOW", "sub", subWorkflowParam={"name": "child", "workflowDefinition": child}))
+    api.define(step_of("SUB_WORKFLOW", "sub", subWorkflowParam={"name": "child", "workflowDefinition": child}))
     parent = api.start()
     file = send(api, api.workflow(parent)["tasks"][0]["subWorkflowId"])
 

@@ -8,8 +8,8 @@ from django.core.files.base import ContentFile
 from conductor_app.core.errors import StorageFileMissing
 from conductor_app.payloads import blob_storage
 from conductor_app.settings import services
+from tests.builders import simple
 from tests.object_storages import bucket  # noqa: F401
-from tests.step_documents import simple
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from conductor_app.runs.commands import control
 from conductor_app.runs.models import Run
 from tests.access.users import api_client_of, create_application, grant_access
 from tests.api_fixtures import Api
-from tests.step_documents import simple
+from tests.builders import simple
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 MIB = 1024 * 1024

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from conductor_app.payloads.models import StoredPayload
-from tests.step_documents import simple
+from tests.builders import simple
 
 JAVA = {"Accept-Encoding": "gzip", "User-Agent": "okhttp/4.12.0"}
 

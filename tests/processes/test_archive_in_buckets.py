@@ -7,8 +7,8 @@ import pytest
 from django.core.files.storage import storages
 
 from conductor_app.settings import services
+from tests.builders import simple
 from tests.object_storages import bucket  # noqa: F401
-from tests.step_documents import simple
 
 from .test_run_archive import DAY, documents, finish, restore, sweep
 

@@ -14,9 +14,9 @@ from conductor_app.access.models import AuditEntry
 from conductor_app.payloads.models import StoredPayload
 from conductor_app.processes import run_archive, sweeps
 from conductor_app.runs.models import Attempt, HistoryEntry, Run, Task, TaskLog
+from tests.builders import simple
 from tests.page_text import page_text
 from tests.scenario import run_commit_hooks
-from tests.step_documents import simple
 
 MUCH = "x" * 5_500_000
 DAY = 86_400

@@ -14,8 +14,8 @@ from conductor_app.events.models import EventHandler
 from conductor_app.schedules.models import Schedule
 from conductor_app.tools.remote.folders import REMOTE_COMMANDS
 from tests.api_fixtures import Api
+from tests.builders import simple
 from tests.clients.live_server import running_server
-from tests.step_documents import simple
 
 ORDER = """\
 name: order

@@ -5,8 +5,8 @@ import pytest
 from conductor_app.explanations.cause import failure_reasons, run_cause
 from conductor_app.runs.commands import control
 from conductor_app.tasks.queries.waiting import verdicts_on
-from tests.builders import terminate
-from tests.stored_scenarios import (
+from tests.builders import human, join, simple, step_of, sub_workflow, terminate, wait
+from tests.scenario import (
     claim_and_report,
     claim_next,
     define_task,
@@ -15,7 +15,6 @@ from tests.stored_scenarios import (
     reload_run,
     start_run,
     start_run_of,
-    step,
 )
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +26,7 @@ def read_cause(run):
 
 def test_a_failed_run_names_the_task_the_attempt_and_the_first_line_of_the_reason(clock):
     define_task("charge", retryCount=1, retryDelaySeconds=0)
-    run = start_run_of(step("charge"))
+    run = start_run_of(simple("charge"))
     claim_and_report("charge", "FAILED", reason="timeout")
     claim_and_report("charge", "FAILED", reason="502 from gateway\nTraceback (most recent call last)")
 
@@ -36,7 +35,7 @@ def test_a_failed_run_names_the_task_the_attempt_and_the_first_line_of_the_reaso
 
 def test_a_failure_without_a_reason_is_reported_as_such(clock):
     define_task("charge", retryCount=0)
-    run = start_run_of(step("charge"))
+    run = start_run_of(simple("charge"))
     claim_and_report("charge", "FAILED")
 
     assert read_cause(run) == "Failed at `charge`, attempt 1 of 1: no reason given"
@@ -52,7 +51,7 @@ def test_a_terminate_step_is_the_cause_with_its_reason(clock, status):
 
 def test_an_operator_who_terminates_a_run_is_its_cause(clock):
     define_task("charge", retryCount=0)
-    run = start_run_of(step("charge"))
+    run = start_run_of(simple("charge"))
     control.terminate_run(run.pk, "olga", "wrong customer")
 
     assert read_cause(run) == "Terminated by olga 0 s ago: wrong customer"
@@ -61,7 +60,7 @@ def test_an_operator_who_terminates_a_run_is_its_cause(clock):
 @pytest.mark.django_db(transaction=True)
 def test_a_terminate_step_of_a_sub_workflow_is_named_with_its_reason(clock):
     define_workflow("review", terminate("no", "FAILED", "The reviewer refused the claim"))
-    run = start_run_of(step("ask", "SUB_WORKFLOW", subWorkflowParam={"name": "review", "version": 1}))
+    run = start_run_of(sub_workflow("ask", "review", version=1))
 
     assert read_cause(run) == (
         "Failed at `ask`, attempt 1 of 1: sub-workflow terminated by step `no`: The reviewer refused the claim"
@@ -71,8 +70,8 @@ def test_a_terminate_step_of_a_sub_workflow_is_named_with_its_reason(clock):
 @pytest.mark.django_db(transaction=True)
 def test_a_failed_sub_workflow_is_followed_down_to_the_task_that_failed(clock):
     define_task("charge", retryCount=0)
-    define_workflow("payment", step("charge"))
-    run = start_run_of(step("pay", "SUB_WORKFLOW", subWorkflowParam={"name": "payment", "version": 1}))
+    define_workflow("payment", simple("charge"))
+    run = start_run_of(sub_workflow("pay", "payment", version=1))
     claim_and_report("charge", "FAILED", reason="no funds")
 
     assert read_cause(run) == (
@@ -82,7 +81,7 @@ def test_a_failed_sub_workflow_is_followed_down_to_the_task_that_failed(clock):
 
 def test_a_pending_retry_states_its_time_and_the_previous_failure(clock):
     define_task("charge", retryCount=3, retryDelaySeconds=5)
-    run = start_run_of(step("charge"))
+    run = start_run_of(simple("charge"))
     claim_and_report("charge", "FAILED", reason="no funds")
     clock.advance(seconds=0.8)
 
@@ -92,21 +91,21 @@ def test_a_pending_retry_states_its_time_and_the_previous_failure(clock):
 def test_an_unpolled_task_is_the_cause_of_waiting(clock):
     claim_next("ship")
     clock.advance(seconds=720)
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
 
     assert read_cause(run) == "Waiting: `ship` — no worker has polled queue `ship` for 12 min"
 
 
 def test_the_next_task_of_a_polled_queue_states_its_waiting_time(clock):
     claim_next("ship")
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     clock.advance(seconds=3)
 
     assert read_cause(run) == "Waiting: `ship` — queued in `ship` for 3.0 s"
 
 
 def test_a_task_with_a_worker_names_the_worker(clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     claim_next("ship", worker="w7")
     clock.advance(seconds=4)
 
@@ -114,29 +113,29 @@ def test_a_task_with_a_worker_names_the_worker(clock):
 
 
 def test_a_human_task_waits_for_a_person(clock):
-    run = start_run_of(step("approve", "HUMAN"))
+    run = start_run_of(human("approve"))
     clock.advance(seconds=60)
 
     assert read_cause(run) == "Waiting: human task `approve` pending for 1 min, for anyone"
 
 
 def test_a_wait_states_its_remaining_time(clock):
-    run = start_run_of(step("nap", "WAIT", inputParameters={"duration": "1 hour"}))
+    run = start_run_of(wait("nap", duration="1 hour"))
     clock.advance(seconds=600)
 
     assert read_cause(run) == "Waiting: `nap` is waiting until 13:00, 50 min left"
 
 
 def test_a_fork_names_the_blocking_branch_and_counts_the_others(clock):
-    fork = step("fork", "FORK_JOIN", forkTasks=[[step("pack")], [step("label")]])
-    run = start_run_of(fork, step("join", "JOIN", joinOn=["pack", "label"]))
+    fork = step_of("FORK_JOIN", "fork", forkTasks=[[simple("pack")], [simple("label")]])
+    run = start_run_of(fork, join("join", ["pack", "label"]))
     claim_next("pack")
 
     assert read_cause(run) == "Waiting: `label` — no worker has ever polled queue `label` · 2 more active tasks"
 
 
 def test_a_rate_limited_run_states_its_limit(clock):
-    define_workflow("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
+    define_workflow("order", simple("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
     start_run("order")
 
     held = start_run("order")
@@ -146,7 +145,7 @@ def test_a_rate_limited_run_states_its_limit(clock):
 
 
 def test_a_paused_run_states_who_paused_it_why_and_which_tasks_are_claimed(clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     claim_next("ship")
     control.pause_run(run.pk, "bob", "stock count")
     clock.advance(seconds=180)
@@ -155,7 +154,7 @@ def test_a_paused_run_states_who_paused_it_why_and_which_tasks_are_claimed(clock
 
 
 def test_a_terminated_run_states_who_ended_it_and_why(clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     control.terminate_run(run.pk, "bob", "ordered twice")
     clock.advance(seconds=2)
 
@@ -163,7 +162,7 @@ def test_a_terminated_run_states_who_ended_it_and_why(clock):
 
 
 def test_a_completed_run_states_its_duration(clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     clock.advance(seconds=3.2)
     claim_and_report("ship")
 
@@ -172,7 +171,7 @@ def test_a_completed_run_states_its_duration(clock):
 
 def test_the_failures_of_a_list_are_read_in_one_query(clock, django_assert_num_queries):
     define_task("charge", retryCount=0)
-    failed = [start_run_of(step("charge")) for _ in range(3)]
+    failed = [start_run_of(simple("charge")) for _ in range(3)]
     for number in range(3):
         claim_and_report("charge", "FAILED", reason=f"reason {number}")
     listed = [reload_run(run) for run in failed]

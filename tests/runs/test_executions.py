@@ -4,9 +4,9 @@ import pytest
 
 from conductor_app.runs.models import Run
 from conductor_app.tasks.commands import waits as run_waits
-from tests.step_documents import simple, step
+from tests.builders import set_variable, simple, sub_workflow, wait
 
-THINKS = step("SET_VARIABLE", "think", inputParameters={"seen": "${workflow.input.n}"})
+THINKS = set_variable("think", seen="${workflow.input.n}")
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_a_workflow_without_waits_is_returned_complete(api, thinks):
 
 
 def test_a_workflow_that_waits_for_input_is_returned_at_once(api, clock):
-    api.define(step("WAIT", "approve", inputParameters={"of": "${workflow.input.n}"}))
+    api.define(wait("approve", of="${workflow.input.n}"))
 
     reply = execute(api, "waitForSeconds=60&returnStrategy=BLOCKING_TASK", input={"n": 2}).json()
 
@@ -45,8 +45,8 @@ def test_a_workflow_that_waits_for_input_is_returned_at_once(api, clock):
 
 
 def test_a_wait_in_a_child_blocks_its_parent(api, clock):
-    api.define(step("WAIT", "approve"), name="child")
-    api.define(step("SUB_WORKFLOW", "inner", subWorkflowParam={"name": "child", "version": 1}))
+    api.define(wait("approve"), name="child")
+    api.define(sub_workflow("inner", "child", version=1))
 
     reply = execute(api, "waitForSeconds=60&returnStrategy=BLOCKING_WORKFLOW").json()
 
@@ -57,7 +57,7 @@ def test_a_wait_in_a_child_blocks_its_parent(api, clock):
 
 def test_a_timed_wait_does_not_block(api, clock, monkeypatch):
     monkeypatch.setattr(run_waits, "MAX_WAIT_SECONDS", 0)
-    api.define(step("WAIT", "rest", inputParameters={"duration": "10 s"}))
+    api.define(wait("rest", duration="10 s"))
 
     reply = execute(api, "waitForSeconds=60&returnStrategy=BLOCKING_TASK").json()
 

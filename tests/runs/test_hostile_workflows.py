@@ -2,19 +2,19 @@
 
 import pytest
 
-from tests.step_documents import simple, step
+from tests.builders import simple, step_of, wait
 
-FORK = step(
+FORK = step_of(
     "FORK_JOIN_DYNAMIC",
     "fork",
     dynamicForkTasksParam="tasks",
     dynamicForkTasksInputParamName="inputs",
     inputParameters={"tasks": "${workflow.input.tasks}", "inputs": {}},
 )
-DYNAMIC = step("DYNAMIC", "dynamic", dynamicTaskNameParam="n", inputParameters={"n": "${workflow.input.n}"})
-WAIT = step("WAIT", "wait", inputParameters={"duration": "${workflow.input.d}"})
-START = step("START_WORKFLOW", "start", inputParameters={"startWorkflow": "${workflow.input}"})
-SUB = step(
+DYNAMIC = step_of("DYNAMIC", "dynamic", dynamicTaskNameParam="n", inputParameters={"n": "${workflow.input.n}"})
+WAIT = wait("wait", duration="${workflow.input.d}")
+START = step_of("START_WORKFLOW", "start", inputParameters={"startWorkflow": "${workflow.input}"})
+SUB = step_of(
     "SUB_WORKFLOW",
     "sub",
     subWorkflowParam={"name": "${workflow.input.n}", "workflowDefinition": "${workflow.input.d}"},
@@ -32,7 +32,7 @@ def nested(levels):
 
 def forked(**fields):
     """Return the input of a dynamic fork with one invalid task."""
-    return [FORK, step("JOIN", "join")], {"tasks": [{"name": "a", "taskReferenceName": "b", **fields}]}
+    return [FORK, step_of("JOIN", "join")], {"tasks": [{"name": "a", "taskReferenceName": "b", **fields}]}
 
 
 CASES = {

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.failures import commands as failure_groups
-from tests.step_documents import simple
+from tests.builders import simple
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.runs.commands import messages as inbox
-from tests.step_documents import simple
+from tests.builders import simple
 
 PULL = {"name": "next", "taskReferenceName": "next", "type": "PULL_WORKFLOW_MESSAGES", "inputParameters": {}}
 

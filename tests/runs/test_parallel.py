@@ -75,12 +75,12 @@ def test_only_one_of_many_reports_on_an_attempt_is_applied(clock):
     scenario = Scenario(clock, step("a"), step("b"))
     id = scenario.task("a").id
 
-    heard = at_once(
+    accepted = at_once(
         lambda number: task_commands.report_task(scenario.id, id, Report("COMPLETED", {"by": number}), ACTOR), 20
     )
 
-    assert sum(heard) == 1
-    assert scenario.task("a").output == {"by": heard.index(True)}
+    assert sum(accepted) == 1
+    assert scenario.task("a").output == {"by": accepted.index(True)}
     assert Task.objects.filter(run_id=scenario.id, ref="b").count() == 1
 
 

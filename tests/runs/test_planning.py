@@ -16,7 +16,7 @@ from tests.scenario import ACTOR, Scenario, register_definitions, run_commit_hoo
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
-def told(planned: OperationPlan, run_id: str = "") -> dict[str, str]:
+def fates(planned: OperationPlan, run_id: str = "") -> dict[str, str]:
     """Return the planned effect on each task of one run, by name."""
     [run] = [run for run in planned.runs if run.run_id == (run_id or planned.target)]
     return {str(fate.key): fate.name + (", later" if fate.is_later else "") for fate in run.impacts}
@@ -45,11 +45,11 @@ def test_a_plan_of_a_rerun_in_a_fork_in_a_loop_lists_exactly_the_repeated_tasks(
 
     planned = plan_operation(scenario.id, Operation("rerun", attempt_id=scenario.task("a__2").id))
 
-    again = {name for name, fate in told(planned).items() if fate.startswith("again")}
+    again = {name for name, fate in fates(planned).items() if fate.startswith("again")}
     assert again == {"l", "a__2", "b__2", "join__2", "d__2"}
-    assert told(planned)["a__2"] == "again"
-    assert told(planned)["b__2"] == told(planned)["d__2"] == "again, later"
-    assert {told(planned)[name] for name in ("first", "a__1", "d__1", "c__2", "fork_join__2")} == {"reused"}
+    assert fates(planned)["a__2"] == "again"
+    assert fates(planned)["b__2"] == fates(planned)["d__2"] == "again, later"
+    assert {fates(planned)[name] for name in ("first", "a__1", "d__1", "c__2", "fork_join__2")} == {"reused"}
 
 
 def test_then_it_is_done(clock):
@@ -82,7 +82,7 @@ def test_a_retry_reuses_completed_tasks(clock):
 
     planned = plan_operation(scenario.id, Operation("retry"))
 
-    assert told(planned) == {"a": "reused", "fork_join": "reused", "b": "again", "c": "again", "join": "again"}
+    assert fates(planned) == {"a": "reused", "fork_join": "reused", "b": "again", "c": "again", "join": "again"}
     assert planned.counts == {"again": 3, "reused": 2}
 
 
@@ -92,8 +92,8 @@ def test_a_task_that_an_end_would_stop_is_cancelled(clock):
 
     planned = plan_operation(scenario.id, Operation("terminate"))
 
-    assert told(planned)["a"] == told(planned)["s"] == "cancelled"
-    assert told(planned, child.id) == {"x": "cancelled"}
+    assert fates(planned)["a"] == fates(planned)["s"] == "cancelled"
+    assert fates(planned, child.id) == {"x": "cancelled"}
 
 
 def test_a_skipped_task_is_new_in_the_plan(clock):
@@ -101,7 +101,7 @@ def test_a_skipped_task_is_new_in_the_plan(clock):
 
     planned = plan_operation(scenario.id, Operation("skip", ref="b"))
 
-    assert told(planned) == {"a": "goes on", "b": "new"}
+    assert fates(planned) == {"a": "goes on", "b": "new"}
 
 
 def test_a_task_with_effects_outside_is_warned_of_when_it_has_run(clock):
@@ -145,8 +145,8 @@ def test_a_plan_of_a_retry_in_a_child_shows_its_resumed_parents(clock):
     planned = plan_operation(scenario.id, Operation("retry", resume_children=True))
 
     assert planned.target == child.id
-    assert told(planned, child.id) == {"x": "again"}
-    assert told(planned, scenario.id) == {"s": "resumed"}
+    assert fates(planned, child.id) == {"x": "again"}
+    assert fates(planned, scenario.id) == {"s": "resumed"}
 
 
 def test_a_confirmation_is_refused_after_the_run_has_changed(clock):
@@ -202,7 +202,7 @@ def test_the_branches_of_a_dynamic_fork_run_again_with_their_fork(clock):
 
     planned = plan_operation(scenario.id, Operation("rerun", attempt_id=scenario.task("a").id))
 
-    assert set(told(planned).values()) == {"again", "again, later"}
+    assert set(fates(planned).values()) == {"again", "again, later"}
 
 
 def rows(run_ids) -> dict[tuple[str, str], tuple]:
@@ -274,4 +274,4 @@ def test_a_switch_in_a_plan_follows_the_new_input(clock):
 
     planned = plan_operation(scenario.id, Operation("rerun", input={"way": "y"}))
 
-    assert told(planned) == {"way": "again", "b": "dropped", "c": "new"}
+    assert fates(planned) == {"way": "again", "b": "dropped", "c": "new"}

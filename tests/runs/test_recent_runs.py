@@ -14,17 +14,18 @@ from conductor_app.runs.queries.recent import (
     step_grid,
 )
 from conductor_app.utils.formatting import TimeRange
-from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
+from tests.builders import simple, step_of
+from tests.scenario import claim_and_report, define_task, define_workflow, start_run, start_run_of
 
 pytestmark = pytest.mark.django_db
 
 
 def test_a_strip_has_the_newest_runs_oldest_first(clock, django_assert_num_queries):
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     for _ in range(STRIP_LENGTH + 2):
         clock.advance(seconds=1)
         last = start_run("order")
-    other = start_run_of(step("ship"), name="return")
+    other = start_run_of(simple("ship"), name="return")
 
     with django_assert_num_queries(1):
         found = recent_runs_of_workflows(["order", "return", "unknown", "order"])
@@ -36,7 +37,7 @@ def test_a_strip_has_the_newest_runs_oldest_first(clock, django_assert_num_queri
 
 
 def test_runs_of_schedules_are_found_by_the_schedule(clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     Run.objects.filter(pk=run.pk).update(schedule="nightly")
     start_run("order")
 
@@ -54,7 +55,7 @@ def document(name: str = "order"):
 
 def test_a_cell_has_the_state_of_the_step_in_the_run(clock):
     define_task("ship", retryCount=0)
-    define_workflow("order", step("pack"), step("ship"))
+    define_workflow("order", simple("pack"), simple("ship"))
     start_run("order")
     claim_and_report("pack")
     claim_and_report("ship", "FAILED")
@@ -68,12 +69,12 @@ def test_a_cell_has_the_state_of_the_step_in_the_run(clock):
 
 
 def loop(ref: str, *body, iterations: int):
-    return step(ref, "DO_WHILE", loopCondition=f"$.{ref}['iteration'] < {iterations}", loopOver=list(body))
+    return step_of("DO_WHILE", ref, loopCondition=f"$.{ref}['iteration'] < {iterations}", loopOver=list(body))
 
 
 def test_a_cell_of_a_loop_has_its_worst_iteration(clock):
     define_task("ship", retryCount=0)
-    define_workflow("order", loop("parcels", step("ship"), iterations=3))
+    define_workflow("order", loop("parcels", simple("ship"), iterations=3))
     start_run("order")
     claim_and_report("ship")
     claim_and_report("ship", "FAILED")
@@ -86,7 +87,7 @@ def test_a_cell_of_a_loop_has_its_worst_iteration(clock):
 
 def test_of_runs_with_many_tasks_only_those_outside_of_loops_are_read(clock, monkeypatch, django_assert_num_queries):
     monkeypatch.setattr(step_history, "MAX_TASKS", 3)
-    start_run_of(loop("parcels", step("ship"), iterations=3))
+    start_run_of(loop("parcels", simple("ship"), iterations=3))
     claim_and_report("ship")
     claim_and_report("ship")
     runs = recent_runs_of_workflows(["order"])["order"]
@@ -100,7 +101,7 @@ def test_of_runs_with_many_tasks_only_those_outside_of_loops_are_read(clock, mon
 
 def test_a_long_definition_has_a_bounded_number_of_rows(clock, monkeypatch):
     monkeypatch.setattr(step_history, "MAX_STEPS", 2)
-    start_run_of(step("a"), step("b"), step("c"))
+    start_run_of(simple("a"), simple("b"), simple("c"))
 
     grid = step_grid(document(), recent_runs_of_workflows(["order"])["order"])
 
@@ -109,13 +110,13 @@ def test_a_long_definition_has_a_bounded_number_of_rows(clock, monkeypatch):
 
 def test_runs_are_counted_by_start_and_result(clock):
     define_task("ship", retryCount=0)
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     for outcome in ("COMPLETED", "FAILED"):
         start_run("order")
         claim_and_report("ship", outcome)
     clock.advance(seconds=2 * 3600)
     start_run("order")
-    start_run_of(step("ship"), name="return")
+    start_run_of(simple("ship"), name="return")
 
     counts, is_cut = runs_by_result(Run.objects.of_definition("order"), TimeRange.aligned("24h", clock.now()))
 
@@ -125,7 +126,7 @@ def test_runs_are_counted_by_start_and_result(clock):
 
 def test_a_retried_failure_stays_counted_at_its_time(clock):
     define_task("ship", retryCount=0)
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     run = start_run("order")
     claim_and_report("ship", "FAILED")
     clock.advance(seconds=2 * 3600)
@@ -141,7 +142,7 @@ def test_a_retried_failure_stays_counted_at_its_time(clock):
 
 def test_a_run_that_failed_again_is_counted_once_by_its_start(clock):
     define_task("ship", retryCount=0)
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     run = start_run("order")
     claim_and_report("ship", "FAILED")
     repair.retry(run.pk, "ann")

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.access.models import AuditEntry
 from conductor_app.runs.models import Run
-from tests.step_documents import simple
+from tests.builders import simple
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.step_documents import simple, step
+from tests.builders import join, simple, step_of
 
 CHILDREN = ("bad", "good")
 
@@ -69,8 +69,8 @@ def test_a_report_from_before_the_rerun_is_refused_though_the_id_is_the_same(api
 def test_a_canceled_sibling_reopens_under_its_own_id_when_a_child_next_to_it_is_retried(api):
     api.put("/metadata/taskdefs", {"name": "charge", "retryCount": 0})
     api.define(simple("charge"), name="child")
-    fork = step("FORK_JOIN", "both", forkTasks=[[sub_workflow("bad")], [simple("pack")]])
-    api.define(fork, step("JOIN", "joined", joinOn=["bad", "pack"]))
+    fork = step_of("FORK_JOIN", "both", forkTasks=[[sub_workflow("bad")], [simple("pack")]])
+    api.define(fork, join("joined", ["bad", "pack"]))
     run_id = api.start()
     [packing] = api.poll("pack", workerid="first")
     api.report(api.poll("charge")[0], "FAILED")
@@ -90,7 +90,7 @@ def test_a_sibling_of_the_failed_child_continues(api, way):
     api.put("/metadata/taskdefs", {"name": "charge", "retryCount": 0})
     api.define(simple("charge"), simple("ship"), name="child")
     branches = [[sub_workflow(ref)] for ref in CHILDREN]
-    api.define(step("FORK_JOIN", "both", forkTasks=branches), step("JOIN", "joined", joinOn=[*CHILDREN]), name="parent")
+    api.define(step_of("FORK_JOIN", "both", forkTasks=branches), join("joined", [*CHILDREN]), name="parent")
     run_id = api.start("parent")
     before = children_of(api, run_id)
     polled = {task["workflowInstanceId"]: task for task in api.poll("charge", count=2)}
@@ -112,7 +112,7 @@ def test_a_sibling_of_the_failed_child_continues(api, way):
 
 
 def sub_workflow(ref: str) -> dict[str, Any]:
-    return step("SUB_WORKFLOW", ref, subWorkflowParam={"name": "child"})
+    return step_of("SUB_WORKFLOW", ref, subWorkflowParam={"name": "child"})
 
 
 def children_of(api, run_id: str) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.step_documents import simple
+from tests.builders import simple
 
 
 @pytest.fixture

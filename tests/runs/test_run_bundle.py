@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.access.users import client_with
 from tests.builders import step
 from tests.scenario import Scenario
 
@@ -41,7 +42,5 @@ def test_a_bundle_contains_everything_about_the_run_except_masked_values(viewer,
     assert "4111" not in json.dumps(document) and "4711" in json.dumps(document)
 
 
-def test_a_bundle_requires_permission_to_view_runs(client, django_user_model, scenario):
-    client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
-
-    assert client.get(f"/admin/conductor/run/{scenario.id}/bundle.json").status_code == 403
+def test_a_bundle_requires_permission_to_view_runs(scenario):
+    assert client_with().get(f"/admin/conductor/run/{scenario.id}/bundle.json").status_code == 403

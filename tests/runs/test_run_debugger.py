@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
@@ -12,6 +11,7 @@ from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.runs.commands import debugging
 from conductor_app.runs.commands.debugging import BreakpointRequest
 from conductor_app.runs.models import Run
+from tests.access.users import client_with
 from tests.builders import step
 from tests.scenario import ACTOR, Scenario
 
@@ -107,11 +107,8 @@ def test_a_breakpoint_of_a_definition_is_set_and_removed_by_forms_and_recorded_a
 
 
 def test_breakpoints_of_a_definition_and_of_a_start_require_the_debugger_permission(stopped):
-    user = User.objects.create_user("oscar", password="x", is_staff=True)
-    may = ["view_run", "view_workflowdefinition", "execute_workflowdefinition"]
-    user.user_permissions.set(Permission.objects.filter(codename__in=may))
-    client, row = Client(), WorkflowDefinition.objects.get()
-    client.force_login(user)
+    client = client_with("view_run", "view_workflowdefinition", "execute_workflowdefinition")
+    row = WorkflowDefinition.objects.get()
     start = reverse("admin:start_run", args=[row.pk])
 
     refused = [
@@ -132,10 +129,7 @@ def test_an_expression_is_evaluated_on_the_page(operator, stopped):
 
 
 def test_a_user_without_the_permission_neither_sees_nor_uses_the_debugger(stopped):
-    user = User.objects.create_user("oscar", password="x", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=["view_run", "change_run"]))
-    client = Client()
-    client.force_login(user)
+    client = client_with("view_run", "change_run")
 
     assert "Stopped tasks" not in page(client, stopped)
     reply = client.post(reverse("admin:run_debug", args=[stopped.id]), {"do": "set", "ref": "pay", "place": "before"})

@@ -3,11 +3,12 @@
 import pytest
 
 from conductor_app.runs.queries.recent import run_keys
-from tests.stored_scenarios import start_run_of, step
+from tests.builders import simple
+from tests.scenario import start_run_of
 
 
 def key_of(**request):
-    run = start_run_of(step("ship"), **request)
+    run = start_run_of(simple("ship"), **request)
     key = run_keys([run.pk])[run.pk]
     return key.text.replace(run.pk[-4:], "1f08"), key.field
 
@@ -33,7 +34,7 @@ def test_a_key_is_the_correlation_id_or_the_first_scalar_of_the_input_or_the_end
 
 
 def test_the_keys_of_many_runs_take_one_query(clock, db, django_assert_num_queries):
-    ids = [start_run_of(step("ship"), input={"order": number}).pk for number in range(20)]
+    ids = [start_run_of(simple("ship"), input={"order": number}).pk for number in range(20)]
 
     with django_assert_num_queries(1):
         assert len(run_keys(ids)) == 20

@@ -11,15 +11,16 @@ from conductor_app.runs.commands import control
 from conductor_app.runs.commands import repair as run_commands_repair
 from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import RunLabel
+from tests.builders import simple
 from tests.page_text import html, page_text, run_url
-from tests.stored_scenarios import claim_and_report, define_workflow, start_run_of, step
+from tests.scenario import claim_and_report, define_workflow, start_run_of
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def run(clock):
-    return start_run_of(step("ship"))
+    return start_run_of(simple("ship"))
 
 
 def of(run):
@@ -65,7 +66,7 @@ def test_a_viewer_sees_labels_and_cannot_change_them(viewer, run):
 
 
 def test_runs_are_found_by_their_label(operator, run):
-    other = start_run_of(step("ship"), name="other")
+    other = start_run_of(simple("ship"), name="other")
     control.add_labels(run.pk, ["vip"], "ann")
 
     page = html(operator.get(reverse("admin:conductor_run_changelist"), {"label": "vip"}))
@@ -84,7 +85,7 @@ def test_labels_survive_a_restart_and_are_deleted_with_the_run(run):
 
 
 def test_a_start_with_an_invalid_label_is_rejected(clock):
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     run_id = start_run(StartRequest("order", labels=("vip", "vip", " gold ")), "ann")
     assert sorted(RunLabel.objects.filter(run_id=run_id).values_list("name", flat=True)) == ["gold", "vip"]
 
@@ -94,7 +95,7 @@ def test_a_start_with_an_invalid_label_is_rejected(clock):
 
 
 def test_clients_add_read_and_change_labels(client, clock):
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     body = json.dumps({"name": "order", "labels": ["vip"]})
     run_id = client.post("/api/workflow", body, content_type="application/json").content.decode()
     address = f"/api/workflow/{run_id}/labels"

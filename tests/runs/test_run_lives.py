@@ -5,14 +5,14 @@ import pytest
 from conductor_app.runs.timeline.queries import run_lives
 from conductor_app.runs.timeline.tree import Folding, load_tree
 from conductor_app.utils import clock as product_clock
-from tests.builders import definition, step_without_policy, sub_workflow
+from tests.builders import definition, simple, sub_workflow
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
 
 
 def failed_scenario(clock):
-    scenario = Scenario(clock, step_without_policy("pack"), step_without_policy("ship"))
+    scenario = Scenario(clock, simple("pack"), simple("ship"))
     scenario.later(seconds=1).worker("pack").completes()
     scenario.later(seconds=2).worker("ship").fail_terminally("no truck")
     return scenario.later(seconds=600)
@@ -25,7 +25,7 @@ def lives(scenario):
 
 
 def test_a_run_that_was_never_reopened_has_one_life(clock, django_assert_num_queries):
-    scenario = Scenario(clock, step_without_policy("pack"))
+    scenario = Scenario(clock, simple("pack"))
     scenario.later(seconds=5)
     run = scenario.row
 
@@ -59,7 +59,7 @@ def test_a_terminated_run_that_is_terminated_again_has_one_end(clock):
 
 
 def test_the_tasks_of_an_open_sub_workflow_are_below_it(clock, django_assert_max_num_queries):
-    child = definition(step_without_policy("pack"), name="child")
+    child = definition(simple("pack"), name="child")
     scenario = Scenario(clock, sub_workflow("sub"), others=[child]).later(seconds=1)
     run = scenario.row
 

@@ -6,9 +6,7 @@ import re
 from html import unescape
 
 import pytest
-from django.contrib.auth.models import User
 from django.core.files.base import ContentFile
-from django.test import Client
 
 from conductor_app.core.decide import Report
 from conductor_app.core.errors import MAX_REASON_LENGTH
@@ -20,9 +18,10 @@ from conductor_app.runs.commands import control, retention
 from conductor_app.runs.commands import repair as retry_rerun_restart
 from conductor_app.runs.models import Attempt, Run, Task
 from conductor_app.tasks.commands import reports as task_commands
-from tests.builders import fork
+from tests.access.users import client_with
+from tests.builders import fork, human, loop, simple, step_of, sub_workflow, wait
 from tests.page_text import button_names, html, page_text, run_action_url, run_url
-from tests.stored_scenarios import (
+from tests.scenario import (
     claim_and_report,
     claim_next,
     define_task,
@@ -31,14 +30,13 @@ from tests.stored_scenarios import (
     reload_run,
     start_run,
     start_run_of,
-    step,
 )
 
 
 @pytest.fixture
 def failed(clock, db):
     define_task("charge", retryCount=1, retryDelaySeconds=0)
-    run = start_run_of(step("reserve"), step("charge"), input={"order": 4711})
+    run = start_run_of(simple("reserve"), simple("charge"), input={"order": 4711})
     claim_and_report("reserve", output={"shelf": "B-12"})
     attempt = claim_next("charge")
     task_commands.add_log(attempt.id, "calling the gateway")
@@ -93,7 +91,7 @@ def test_the_timeline_has_a_bar_for_each_task_and_a_segment_for_each_attempt(ope
 
 
 def test_a_waiting_task_lists_every_gate_with_its_verdict(operator, clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
 
     page = page_text(operator.get(run_url(run, task="ship")))
 
@@ -105,8 +103,8 @@ def test_a_waiting_task_lists_every_gate_with_its_verdict(operator, clock):
 @pytest.mark.parametrize(
     ("task", "says"),
     [
-        (step("later", "WAIT", inputParameters={"duration": "2 hours"}), "Later is waiting until"),
-        (step("approve", "HUMAN"), "for anyone"),
+        (wait("later", duration="2 hours"), "Later is waiting until"),
+        (human("approve"), "for anyone"),
     ],
     ids=["a time", "a person"],
 )
@@ -126,7 +124,7 @@ def test_a_run_opens_with_the_task_that_it_waits_at_and_the_panel_says_for_what(
 
 
 def test_the_panel_shows_the_gate_that_a_task_waits_at_before_the_folded_ones_that_it_passed(operator, clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
 
     gates = html(operator.get(run_url(run))).split("Why it is waiting")[1].split("</details>")[0]
 
@@ -147,14 +145,14 @@ def test_the_panel_shows_the_gate_that_a_task_waits_at_before_the_folded_ones_th
     ids=["running", "paused", "terminated", "failed", "completed"],
 )
 def test_buttons_are_displayed_if_their_action_is_possible(operator, clock, bring_to, offered):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     bring_to(run)
 
     assert button_names(operator.get(run_url(run))) == offered
 
 
 def test_a_button_calls_the_engine_with_the_user_and_the_reason(operator, clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
 
     page = operator.post(run_action_url(run, "pause"), {"reason": "stock count"}, follow=True)
 
@@ -171,9 +169,9 @@ def test_a_retry_repeats_the_failed_task(operator, failed):
 
 
 def test_a_run_is_restarted_by_its_newest_definition_where_that_is_ticked(operator, clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     claim_and_report("ship")
-    define_workflow("order", step("pack"), version=2)
+    define_workflow("order", simple("pack"), version=2)
 
     operator.post(run_action_url(run, "restart"), {"latest_definitions": "on", "reason": "packing was forgotten"})
 
@@ -203,13 +201,13 @@ def test_a_rerun_that_names_no_task_is_refused(operator, failed):
 
 
 def test_an_open_run_offers_no_rerun(operator, clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
 
     assert "rerun" not in button_names(operator.get(run_url(run, task="ship")))
 
 
 def test_a_rejected_action_displays_the_message_of_the_engine(operator, clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     claim_and_report("ship")
 
     page = operator.post(run_action_url(run, "pause"), follow=True)
@@ -220,15 +218,15 @@ def test_a_rejected_action_displays_the_message_of_the_engine(operator, clock):
 
 
 def test_an_action_requires_a_post(operator, clock):
-    assert operator.get(run_action_url(start_run_of(step("ship")), "pause")).status_code == 405
+    assert operator.get(run_action_url(start_run_of(simple("ship")), "pause")).status_code == 405
 
 
 def test_an_unknown_action_is_not_found(operator, clock):
-    assert operator.post(run_action_url(start_run_of(step("ship")), "explode")).status_code == 404
+    assert operator.post(run_action_url(start_run_of(simple("ship")), "explode")).status_code == 404
 
 
 def test_a_viewer_sees_no_button_and_is_rejected(viewer, clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
 
     assert button_names(viewer.get(run_url(run))) == []
     assert viewer.post(run_action_url(run, "terminate")).status_code == 403
@@ -236,14 +234,14 @@ def test_a_viewer_sees_no_button_and_is_rejected(viewer, clock):
 
 
 def test_a_post_without_its_token_is_refused(operator, clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     operator.handler.enforce_csrf_checks = True
 
     assert operator.post(run_action_url(run, "terminate")).status_code == 403
 
 
 def test_the_page_polls_by_revision_and_gets_nothing_without_a_change(operator, clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     news = f"/admin/conductor/run/{run.pk}/parts/"
 
     revision = operator.get(news)["X-Revision"]
@@ -254,8 +252,8 @@ def test_the_page_polls_by_revision_and_gets_nothing_without_a_change(operator, 
 
 
 def test_parent_and_child_are_linked_both_ways(operator, clock):
-    define_workflow("child", step("pack"))
-    sub = step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1})
+    define_workflow("child", simple("pack"))
+    sub = sub_workflow("sub", "child", version=1)
     parent = start_run_of(sub, name="parent")
     child = Run.objects.get(parent_id=parent.pk)
 
@@ -287,7 +285,7 @@ def test_the_files_of_a_run_are_listed_and_downloadable(operator, failed):
 
 
 def test_a_large_document_is_offered_as_a_download(operator, clock):
-    run = start_run_of(step("ship"), input={"text": "x" * 100_000})
+    run = start_run_of(simple("ship"), input={"text": "x" * 100_000})
 
     page = page_text(operator.get(run_url(run, tab="data")))
 
@@ -303,7 +301,7 @@ def test_the_page_takes_few_queries(operator, viewer, failed, django_assert_max_
 
 def test_a_waiting_run_takes_few_queries_too(operator, clock, django_assert_max_num_queries):
     define_task("ship", concurrentExecLimit=1, rateLimitPerFrequency=5, rateLimitFrequencyInSeconds=60)
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     operator.get(run_url(run))  # the plan is parsed once in a process
 
     with django_assert_max_num_queries(15):
@@ -314,7 +312,7 @@ def test_a_reopened_run_that_waits_at_both_limits_takes_few_queries(
     operator, viewer, clock, django_assert_max_num_queries
 ):
     define_task("ship", retryCount=0, concurrentExecLimit=1, rateLimitPerFrequency=2, rateLimitFrequencyInSeconds=60)
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     claim_and_report("ship", "FAILED", reason="no van")
     start_run("order")
     claim_next("ship")
@@ -331,7 +329,7 @@ def test_a_reopened_run_that_waits_at_both_limits_takes_few_queries(
 def test_a_second_task_that_waits_at_its_own_limits_takes_few_queries(operator, clock, django_assert_max_num_queries):
     for name in ("pack", "ship"):
         define_task(name, concurrentExecLimit=1, rateLimitPerFrequency=2, rateLimitFrequencyInSeconds=60)
-    start_run_of(*fork([step("pack")], [step("ship")], ref="both"))
+    start_run_of(*fork([simple("pack")], [simple("ship")], ref="both"))
     claim_next("pack")
     claim_next("ship")
     run = start_run("order")
@@ -344,9 +342,9 @@ def test_a_second_task_that_waits_at_its_own_limits_takes_few_queries(operator, 
 
 def test_a_failure_three_levels_below_takes_few_queries(viewer, clock, django_assert_max_num_queries):
     define_task("ship", retryCount=0)
-    define_workflow("c", step("ship"))
-    define_workflow("b", step("call_c", "SUB_WORKFLOW", subWorkflowParam={"name": "c"}))
-    define_workflow("a", step("call_b", "SUB_WORKFLOW", subWorkflowParam={"name": "b"}))
+    define_workflow("c", simple("ship"))
+    define_workflow("b", sub_workflow("call_c", "c"))
+    define_workflow("a", sub_workflow("call_b", "b"))
     run = start_run("a")
     sweeps.sweep_once()  # the third level may begin by a message
     claim_and_report("ship", "FAILED", reason="no van")
@@ -407,7 +405,7 @@ def test_an_unknown_tab_a_wild_window_and_an_odd_attempt_do_no_harm(operator, fa
 
 
 def test_a_part_of_the_timeline_is_chosen_by_the_address(operator, clock):
-    run = start_run_of(step("pack"), step("ship"))
+    run = start_run_of(simple("pack"), simple("ship"))
     clock.advance(seconds=100)
     claim_and_report("pack")
     clock.advance(seconds=100)
@@ -421,7 +419,7 @@ def test_a_part_of_the_timeline_is_chosen_by_the_address(operator, clock):
 def test_the_source_of_an_input_is_displayed_with_suggestions_for_typos(operator, clock):
     given = {"sku": "${pick.output.shelf}", "name": "${workflow.input.custmer.name}", "lost": "${workflow.input.total}"}
     run = start_run_of(
-        step("pick"), step("ship", inputParameters=given), input={"customer": {"name": "Ann"}, "total": None}
+        simple("pick"), simple("ship", inputParameters=given), input={"customer": {"name": "Ann"}, "total": None}
     )
     claim_and_report("pick", output={"shelf": "B-12"})
 
@@ -435,8 +433,8 @@ def test_the_source_of_an_input_is_displayed_with_suggestions_for_typos(operator
 @pytest.mark.django_db(transaction=True)
 def test_a_run_that_failed_because_of_its_child_names_the_origin_and_links_to_it(operator, clock):
     define_task("charge", retryCount=0)
-    define_workflow("payment", step("charge"))
-    run = start_run_of(step("pay", "SUB_WORKFLOW", subWorkflowParam={"name": "payment", "version": 1}))
+    define_workflow("payment", simple("charge"))
+    run = start_run_of(sub_workflow("pay", "payment", version=1))
     claim_and_report("charge", "FAILED", reason="no funds " * 1_000)
     child = Run.objects.get(name="payment")
 
@@ -450,9 +448,9 @@ def test_a_run_that_failed_because_of_its_child_names_the_origin_and_links_to_it
 
 @pytest.fixture
 def compensated(clock, db):
-    define_workflow("refund", step("give_back"))
+    define_workflow("refund", simple("give_back"))
     define_task("charge", retryCount=0)
-    define_workflow("order", step("charge"), failureWorkflow="refund")
+    define_workflow("order", simple("charge"), failureWorkflow="refund")
     run = start_run("order")
     claim_and_report("charge", "FAILED", reason="no funds")
     return reload_run(run)
@@ -486,7 +484,7 @@ def test_the_links_to_a_failure_workflow_stay_after_a_retry(operator, compensate
 )
 def test_the_panel_of_a_failed_task_says_why_it_is_not_retried(operator, clock, retries, outcome, why):
     define_task("charge", retryCount=retries, retryDelaySeconds=0)
-    run = start_run_of(step("charge"))
+    run = start_run_of(simple("charge"))
     while reload_run(run).status == "RUNNING":
         claim_and_report("charge", outcome, reason="no funds")
 
@@ -494,7 +492,7 @@ def test_the_panel_of_a_failed_task_says_why_it_is_not_retried(operator, clock, 
 
 
 def test_a_failed_step_without_a_task_definition_says_that_such_steps_are_not_retried(operator, clock):
-    run = start_run_of(step("calculate", "JSON_JQ_TRANSFORM", inputParameters={"queryExpression": "error(1)"}))
+    run = start_run_of(step_of("JSON_JQ_TRANSFORM", "calculate", inputParameters={"queryExpression": "error(1)"}))
 
     page = page_text(operator.get(run_url(run)))
 
@@ -502,7 +500,7 @@ def test_a_failed_step_without_a_task_definition_says_that_such_steps_are_not_re
 
 
 def test_the_heading_and_the_title_of_a_run_name_its_correlation_id(operator, clock):
-    page = operator.get(run_url(start_run_of(step("charge"), correlation_id="CLM-1017")))
+    page = operator.get(run_url(start_run_of(simple("charge"), correlation_id="CLM-1017")))
 
     assert "order v1 · CLM-1017 Running" in page_text(page)
     assert "order · CLM-1017" in html(page).split("</title>")[0]
@@ -520,7 +518,7 @@ def test_a_repeated_failure_has_one_field_for_its_failure_workflows(operator, co
 
 def test_the_cause_says_that_a_terminal_error_is_not_retried(operator, clock):
     define_task("charge", retryCount=2)
-    run = start_run_of(step("charge"))
+    run = start_run_of(simple("charge"))
     claim_and_report("charge", "FAILED_FOR_GOOD", reason="no funds")
 
     cause = "Failed at charge, attempt 1, not retried because the error is terminal: no funds"
@@ -538,8 +536,8 @@ def test_the_error_of_an_attempt_is_not_shown_as_that_of_the_next_one(operator, 
 
 
 def test_sub_workflows_are_listed_among_the_tasks_on_request(operator, clock):
-    define_workflow("child", step("pack"))
-    run = start_run_of(step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1}))
+    define_workflow("child", simple("pack"))
+    run = start_run_of(sub_workflow("sub", "child", version=1))
     sweeps.sweep_once()
 
     assert "pack Worker task" not in page_text(operator.get(run_url(run, task="-")))
@@ -553,7 +551,7 @@ def test_the_tasks_of_one_status_are_a_filter_away(operator, failed):
 
 
 def _with_tasks(count):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     facts = {
         "run": run,
         "ref": "many",
@@ -577,7 +575,7 @@ def test_a_deleted_definition_does_not_break_the_page(operator, clock):
 def start_then_forget():
     from conductor_app.definitions import commands as definition_commands
 
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     run = start_run("order")
     definition_commands.delete_workflow("order", 1, "ann")
     return run
@@ -590,7 +588,7 @@ def test_the_events_state_the_status_of_a_new_task_as_a_word(operator, failed):
 
 
 def test_a_deleted_run_explains_its_absence(operator, viewer, clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     control.terminate_run(run.pk, "ann")
     control.remove_run(run.pk, "ann", "asked for by the customer", archive=False)
 
@@ -608,8 +606,7 @@ def test_a_deleted_run_explains_its_absence(operator, viewer, clock):
 
 
 def test_a_user_without_permission_learns_which_one_is_missing(db):
-    client = Client()
-    client.force_login(User.objects.create_user("nobody", is_staff=True))
+    client = client_with()
 
     for address, missing in (("run/", "view_run"), ("run/4711/change/", "view_run"), ("secret/add/", "add_secret")):
         refused = client.get(f"/admin/conductor/{address}")
@@ -619,7 +616,7 @@ def test_a_user_without_permission_learns_which_one_is_missing(db):
 
 def test_the_diagram_displays_types_durations_and_attempts_and_links_to_iterations(operator, clock):
     define_task("scan", retryCount=1, retryDelaySeconds=0)
-    run = start_run_of(step("pages", "DO_WHILE", loopCondition="$.pages['iteration'] < 2", loopOver=[step("scan")]))
+    run = start_run_of(loop("pages", simple("scan"), times=2))
     claim_and_report("scan", "FAILED", reason="blurred")
     claim_next("scan")
     clock.advance(seconds=4)
@@ -638,7 +635,7 @@ def test_the_diagram_displays_types_durations_and_attempts_and_links_to_iteratio
 
 @pytest.mark.parametrize("name", ["", "clean_up"])
 def test_the_failure_workflow_is_offered_only_if_the_definition_names_one(operator, clock, name):
-    define_workflow("order", step("pay"), **({"failureWorkflow": name} if name else {}))
+    define_workflow("order", simple("pay"), **({"failureWorkflow": name} if name else {}))
 
     page = html(operator.get(run_url(start_run("order"))))
 

@@ -10,9 +10,9 @@ from conductor_app.definitions.models import DurationBaseline
 from conductor_app.processes import sweeps
 from conductor_app.runs.commands import repair as run_commands_repair
 from conductor_app.tasks.commands import reports as task_commands
-from tests.builders import dynamic_fork, fork, human, loop, step
+from tests.builders import dynamic_fork, fork, human, loop, simple, step, sub_workflow
 from tests.page_text import html, page_text, run_url
-from tests.stored_scenarios import (
+from tests.scenario import (
     claim_and_report,
     claim_next,
     define_task,
@@ -21,7 +21,6 @@ from tests.stored_scenarios import (
     start_run,
     start_run_of,
 )
-from tests.stored_scenarios import step as plain_step
 
 
 @pytest.fixture
@@ -78,7 +77,7 @@ def test_iterations_are_rows_that_fold_by_a_link(operator, clock):
 def test_many_branches_are_a_summary_and_the_failed_one_is_visible(operator, clock):
     define_task("part", retryCount=0)
     define_workflow("order", *dynamic_fork("fan", "fan_join"))
-    parts = [plain_step(f"part_{number}") | {"name": "part"} for number in range(20)]
+    parts = [simple(f"part_{number}") | {"name": "part"} for number in range(20)]
     run = start_run("order", input={"tasks": parts, "inputs": {}})
     for _number in range(3):
         claim_and_report("part")
@@ -148,8 +147,8 @@ def test_the_duration_of_all_executions_is_compared_with_the_typical_one(operato
 
 
 def test_a_sub_workflow_opens_in_place(operator, clock):
-    define_workflow("child", plain_step("weigh"), plain_step("seal"))
-    run = start_run_of(plain_step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1}))
+    define_workflow("child", simple("weigh"), simple("seal"))
+    run = start_run_of(sub_workflow("sub", "child", version=1))
     sweeps.sweep_once()
     claim_and_report("weigh")
 
@@ -167,8 +166,8 @@ def test_no_timeline_takes_more_than_fifteen_queries(operator, retried, django_a
 
 
 def test_an_open_sub_workflow_takes_two_queries(operator, clock, django_assert_max_num_queries):
-    define_workflow("child", plain_step("weigh"))
-    run = start_run_of(plain_step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1}))
+    define_workflow("child", simple("weigh"))
+    run = start_run_of(sub_workflow("sub", "child", version=1))
     operator.get(run_url(run, children="1"))
 
     with django_assert_max_num_queries(15):
@@ -177,7 +176,7 @@ def test_an_open_sub_workflow_takes_two_queries(operator, clock, django_assert_m
 
 def test_the_panel_has_the_reason_first_and_the_source_of_the_input_last(operator, clock):
     define_task("charge", retryCount=0)
-    steps = plain_step("reserve"), plain_step("charge", inputParameters={"sku": "${reserve.output.sku}"})
+    steps = simple("reserve"), simple("charge", inputParameters={"sku": "${reserve.output.sku}"})
     run = start_run_of(*steps)
     claim_and_report("reserve", output={"sku": "B-12"})
     claim_and_report("charge", "FAILED", reason="502 from gateway")

@@ -20,7 +20,7 @@ from tests.builders import definition, fork, human, loop, policy, step, sub_work
 from tests.clients.wait_until import eventually
 from tests.scenario import Scenario, register_definitions
 
-BY = "a test"
+BY = "ann"
 LONG = 60.0
 
 
@@ -121,13 +121,13 @@ def test_a_wait_that_exceeds_its_limit_reports_it(run):
 
 
 def test_a_run_without_waiting_requests_sends_no_notification(run, monkeypatch):
-    told = []
-    notifications.on_announce(told.extend)
+    topics = []
+    notifications.on_announce(topics.extend)
 
     report_on(run, "a")
 
-    assert told
-    assert not any(topic.startswith("\0") for topic in told)
+    assert topics
+    assert not any(topic.startswith("\0") for topic in topics)
 
 
 def test_forty_waiting_requests_use_no_connection(run):

@@ -15,16 +15,9 @@ from conductor_app.definitions.models import DurationBaseline
 from conductor_app.runs.commands import control, repair
 from conductor_app.runs.models import Run
 from conductor_app.web import pages as paginator
+from tests.builders import simple, sub_workflow
 from tests.page_text import html, page_text, run_url
-from tests.stored_scenarios import (
-    claim_and_report,
-    claim_next,
-    define_task,
-    define_workflow,
-    start_run,
-    start_run_of,
-    step,
-)
+from tests.scenario import claim_and_report, claim_next, define_task, define_workflow, start_run, start_run_of
 
 LIST = "/admin/conductor/run/"
 
@@ -32,7 +25,7 @@ LIST = "/admin/conductor/run/"
 @pytest.fixture
 def orders(clock, db):
     define_task("charge", retryCount=0)
-    define_workflow("order", step("charge"))
+    define_workflow("order", simple("charge"))
 
 
 def test_a_row_shows_status_definition_correlation_id_and_the_failing_task_with_its_reason(operator, orders):
@@ -48,7 +41,7 @@ def test_a_row_shows_status_definition_correlation_id_and_the_failing_task_with_
 @pytest.mark.parametrize("term", ["{id}", "{prefix}", "order-4711", "order", "ORD"])
 def test_a_run_is_found_by_id_prefix_correlation_id_and_definition(operator, orders, term):
     run = start_run("order", correlation_id="order-4711")
-    define_workflow("other", step("pack"))
+    define_workflow("other", simple("pack"))
     other = start_run("other")
 
     page = html(operator.get(LIST, {"q": term.format(id=run.pk, prefix=run.pk[:-3])}))
@@ -60,7 +53,7 @@ def test_a_run_is_found_by_id_prefix_correlation_id_and_definition(operator, ord
 def test_runs_are_filtered_by_status_definition_and_start(operator, orders, clock):
     old = start_run("order")
     clock.advance(seconds=2 * 86_400)
-    define_workflow("other", step("pack"))
+    define_workflow("other", simple("pack"))
     paused, running = start_run("other"), start_run("order")
     control.pause_run(paused.pk, "ann")
 
@@ -125,8 +118,8 @@ def test_a_row_of_an_open_run_names_its_current_step(operator, orders, clock):
 
 
 def test_sub_workflows_are_hidden_by_one_filter(operator, clock, db):
-    define_workflow("child", step("pack"))
-    define_workflow("order", step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1}))
+    define_workflow("child", simple("pack"))
+    define_workflow("order", sub_workflow("sub", "child", version=1))
     start_run("order")
 
     def names(**query):
@@ -249,14 +242,14 @@ def test_the_list_requires_permission_to_view_runs(client, django_user_model):
 
 
 def test_a_rate_limited_run_names_its_limit(operator, clock):
-    define_workflow("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
+    define_workflow("order", simple("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
     start_run("order"), start_run("order")
 
     assert "workflow limit reached" in page_text(operator.get(LIST))
 
 
 def test_a_terminated_run_displays_its_reason(operator, orders):
-    run = start_run_of(step("ship"), name="shipping")
+    run = start_run_of(simple("ship"), name="shipping")
     control.terminate_run(run.pk, "bob", "ordered twice")
 
     assert "ordered twice" in page_text(operator.get(LIST))
@@ -465,7 +458,7 @@ def test_a_filter_over_all_runs_states_no_limit(operator, orders):
 
 def test_scanned_runs_are_those_matching_the_other_filters(orders, monkeypatch, clock):
     monkeypatch.setattr(scanning, "SEARCHED_ROWS", 1)
-    define_workflow("other", step("charge"))
+    define_workflow("other", simple("charge"))
     wanted = start_run("other")
     for _ in range(3):
         clock.advance(seconds=10)

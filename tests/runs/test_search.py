@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from conductor_app.runs.search import RUNS, TASKS
 from conductor_app.runs.search import compiler as query_compiler
 from conductor_app.runs.search import results as result_pages
+from tests.builders import simple
 from tests.hypothesis_profile import property_settings
 from tests.runs.test_statements import Counted
-from tests.step_documents import simple
 
 DAY = 86_400
 
@@ -441,11 +441,11 @@ def test_a_deep_page_continues_after_the_previous_one(api, clock, monkeypatch):
     one = api.get("/workflow/search", start=0, size=2, queryId="").json()
     newer = api.start()
     remembered = ids(api.get("/workflow/search", start=2, size=2))
-    told = ids(api.get("/workflow/search", start=2, size=2, queryId=one["queryId"], skipCache="true"))
+    continued = ids(api.get("/workflow/search", start=2, size=2, queryId=one["queryId"], skipCache="true"))
     counted = ids(api.get("/workflow/search", start=2, size=2, skipCache="true"))
 
     assert [found["workflowId"] for found in one["results"]] == first[:2]
-    assert remembered == told == first[2:4]
+    assert remembered == continued == first[2:4]
     assert counted == first[1:3] and newer not in counted
 
 

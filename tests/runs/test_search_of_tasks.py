@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.step_documents import simple
+from tests.builders import simple
 
 TASK_QUERIES = {
     "": 5,

@@ -5,7 +5,8 @@ import pytest
 from conductor_app.bulk import selections
 from conductor_app.core.errors import Invalid
 from conductor_app.runs.models import Run
-from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, step
+from tests.builders import simple
+from tests.scenario import claim_and_report, define_task, define_workflow, start_run
 
 pytestmark = pytest.mark.django_db
 
@@ -13,8 +14,8 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def runs(clock):
     define_task("back", retryCount=0)
-    define_workflow("order", step("pay"))
-    define_workflow("refund", step("back"))
+    define_workflow("order", simple("pay"))
+    define_workflow("refund", simple("back"))
     first = start_run("order", correlation_id="4711")
     clock.advance(seconds=10)
     second = start_run("refund")

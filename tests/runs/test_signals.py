@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.step_documents import simple, step
+from tests.builders import simple, sub_workflow, wait, yield_
 
 
 @pytest.fixture
 def approval(api, clock) -> str:
     """Return the id of a workflow that waits for one signal, then for another."""
-    api.define(step("WAIT", "approve"), step("WAIT", "confirm"))
+    api.define(wait("approve"), wait("confirm"))
     return api.start()
 
 
@@ -38,8 +38,8 @@ def test_a_synchronous_signal_returns_its_result(api, approval):
 
 
 def test_a_signal_reaches_the_wait_of_a_child(api, clock):
-    api.define(step("WAIT", "approve"), name="child")
-    api.define(step("SUB_WORKFLOW", "inner", subWorkflowParam={"name": "child", "version": 1}))
+    api.define(wait("approve"), name="child")
+    api.define(sub_workflow("inner", "child", version=1))
     parent = api.start()
 
     reply = api.post(f"/tasks/{parent}/COMPLETED/signal/sync", {"by": "ann"}).json()
@@ -72,7 +72,7 @@ def test_an_invalid_signal_changes_nothing(api, approval, sent):
 @pytest.mark.parametrize("strategy", ["TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT"])
 def test_a_yield_acts_as_a_wait_in_all_return_strategies(api, clock, strategy):
     """The Python SDK's signal tests use it this way: execute, then signal until the workflow has ended."""
-    yields = [step("YIELD", ref, inputParameters={"n": number}) for number, ref in enumerate(("first", "second"))]
+    yields = [yield_(ref, n=number) for number, ref in enumerate(("first", "second"))]
     api.define(*yields)
     begun = api.post(f"/workflow/execute/order/1?returnStrategy={strategy}", {"name": "order"}).json()
     workflow_id = begun["targetWorkflowId"]

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.step_documents import simple, step
+from tests.builders import simple, wait
 
 GIVEN = {"taskInput": {"a": None, "b": True}, "taskOutput": {"x": "it's", "n": [1, {"q": 2.5}]}}
 
@@ -131,7 +131,7 @@ def test_a_jump_that_names_no_step_is_refused(api, running):
 
 
 def test_a_step_that_cannot_be_entered_with_these_inputs_is_not_jumped_to(api):
-    api.define(simple("one"), step("WAIT", "pause"))
+    api.define(simple("one"), wait("pause"))
     workflow_id = api.start()
 
     reply = api.post(f"/workflow/{workflow_id}/jump/pause", {"duration": "soon"})
@@ -186,7 +186,7 @@ def test_a_state_update_reports_on_a_task_and_sets_variables(api, running):
 
 
 def test_a_state_update_waits_on_request(api):
-    api.define(simple("one"), step("WAIT", "pause"))
+    api.define(simple("one"), wait("pause"))
     workflow_id = api.start()
     update = {"taskReferenceName": "one", "taskResult": result()}
 

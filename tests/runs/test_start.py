@@ -10,8 +10,9 @@ from conductor_app.definitions import commands as definition_commands
 from conductor_app.definitions import schemas
 from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.runs.models import Run
+from tests.builders import simple
 from tests.page_text import html, page_text
-from tests.stored_scenarios import define_workflow, start_run, step
+from tests.scenario import define_workflow, start_run
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 SCHEMA = {
@@ -28,13 +29,13 @@ SCHEMA = {
 
 @pytest.fixture
 def order(clock, db):
-    define_workflow("order", step("ship"), inputSchema={"type": "JSON", "data": SCHEMA}, enforceSchema=True)
+    define_workflow("order", simple("ship"), inputSchema={"type": "JSON", "data": SCHEMA}, enforceSchema=True)
     return WorkflowDefinition.objects.get(name="order")
 
 
 @pytest.fixture
 def plain(clock, db):
-    define_workflow("plain", step("ship"), inputParameters=["order"])
+    define_workflow("plain", simple("ship"), inputParameters=["order"])
     return WorkflowDefinition.objects.get(name="plain")
 
 
@@ -57,7 +58,7 @@ def test_the_form_is_built_from_the_schema(operator, order):
 
 def test_the_form_is_built_from_a_registered_schema(operator, clock, db):
     schemas.save_schemas([{"name": "order_input", "version": 1, "type": "JSON", "data": SCHEMA}], "me")
-    define_workflow("order", step("ship"), inputSchema={"name": "order_input", "version": 1}, enforceSchema=True)
+    define_workflow("order", simple("ship"), inputSchema={"name": "order_input", "version": 1}, enforceSchema=True)
 
     shown = operator.get(f"{WORKFLOWS}{WorkflowDefinition.objects.get(name='order').pk}/start/").content.decode()
 
@@ -118,7 +119,7 @@ def test_the_input_can_be_typed_as_json(operator, order):
 
 def test_declared_inputs_are_fields_with_the_defaults_of_the_input_template(operator, clock, db):
     template = {"way": "express", "limits": {"weight": 20}, "unlisted": 1}
-    define_workflow("plain", step("ship"), inputParameters=["order", "way", "limits"], inputTemplate=template)
+    define_workflow("plain", simple("ship"), inputParameters=["order", "way", "limits"], inputTemplate=template)
     row = WorkflowDefinition.objects.get(name="plain")
 
     page = operator.get(address(row))

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.builders import dynamic_fork, each, fork, inline, loop, policy, step, step_without_policy, switch
+from tests.builders import dynamic_fork, each, fork, inline, loop, policy, simple, step, switch
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
@@ -126,9 +126,7 @@ def test_a_lease_renewal_takes_few_statements(clock):
 
 def costs_of_branches(clock, width: int) -> set[int]:
     inputs = {"forkTaskInputs": list(range(width)), "forkTaskName": "pay"}
-    scenario = Scenario(
-        clock, *dynamic_fork(inputs=inputs, optional=False), step_without_policy("after"), tasks=[policy("pay")]
-    )
+    scenario = Scenario(clock, *dynamic_fork(inputs=inputs, optional=False), simple("after"), tasks=[policy("pay")])
     costs = set()
     for number in range(width):
         measured = number in (1, width // 2, width - 2)
@@ -153,7 +151,7 @@ def costs_of_items(clock, count: int, **settings) -> list[int]:
     """
     body = step("pay", inputs={"item": "${each.output.item}"})
     items = each("each", body, items="${workflow.input.items}", **settings)
-    scenario = Scenario(clock, items, step_without_policy("after"), input={"items": ["x" * 10] * count})
+    scenario = Scenario(clock, items, simple("after"), input={"items": ["x" * 10] * count})
     costs = []
     for number in range(count):
         scenario.worker("pay").polls()
@@ -200,9 +198,7 @@ def costs_of_forking_items(clock, count: int) -> list[tuple[int, bool]]:
     """
     fork_inputs = {"forkTaskInputs": [1, 2], "forkTaskName": "pay"}
     items = each("each", *dynamic_fork(inputs=fork_inputs, optional=False), items="${workflow.input.items}")
-    scenario = Scenario(
-        clock, items, step_without_policy("after"), input={"items": ["x"] * count}, tasks=[policy("pay")]
-    )
+    scenario = Scenario(clock, items, simple("after"), input={"items": ["x"] * count}, tasks=[policy("pay")])
     costs = []
     for _ in range(count):
         scenario.worker("pay").completes()

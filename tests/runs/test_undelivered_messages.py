@@ -1,7 +1,6 @@
 """The page of undelivered messages: what it lists, who may read payloads, and who may retry or discard."""
 
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from conductor_app.access.commands import secrets as secrets_and_variables
@@ -9,6 +8,7 @@ from conductor_app.access.models import AuditEntry
 from conductor_app.core.snapshot import NEVER
 from conductor_app.runs.models import Message
 from conductor_app.tasks.models import SweepPass
+from tests.access.users import client_with
 from tests.builders import definition, step, sub_workflow
 from tests.page_text import html, page_text, run_url
 from tests.scenario import Scenario, run_commit_hooks
@@ -24,14 +24,6 @@ def undelivered(subject: str = "started", to: str = "", **fields) -> Message:
 
 def page_of(message: Message) -> str:
     return f"{LIST}{message.pk}/"
-
-
-def client_with(*permissions: str) -> Client:
-    user = User.objects.create_user("pat", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 @pytest.fixture
@@ -168,9 +160,8 @@ def test_the_payload_is_for_those_who_may_see_the_receiver(clock):
     text = page_text(client.get(page_of(message)))
     assert "visible-value" not in text and "permission conductor.view_run" in text
 
-    user = User.objects.get(username="pat")
-    user.user_permissions.add(Permission.objects.get(codename="view_run"))
-    assert "visible-value" in page_text(client.get(page_of(message)))
+    reader = client_with("view_message", "view_run", name="vera")
+    assert "visible-value" in page_text(reader.get(page_of(message)))
 
 
 def test_secrets_in_a_payload_are_redacted(operator, clock, monkeypatch):

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.processes import sweeps
-from tests.step_documents import simple, step
+from tests.builders import set_variable, simple, step_of
 
 
 @pytest.fixture
@@ -62,9 +62,9 @@ BUILT_IN = {**DEFAULT, "retryCount": 0, "responseTimeoutSeconds": 0}
 
 
 def test_a_task_without_a_task_definition_shows_the_default_one_everywhere(api):
-    inner = step("NOOP", "inner")
+    inner = step_of("NOOP", "inner")
     choice = {"evaluatorType": "value-param", "expression": "x", "inputParameters": {"x": "a"}}
-    api.define(step("SWITCH", "s", decisionCases={"a": [inner]}, **choice), simple("unknown"))
+    api.define(step_of("SWITCH", "s", decisionCases={"a": [inner]}, **choice), simple("unknown"))
 
     workflow = api.workflow(api.start())
 
@@ -98,7 +98,7 @@ def test_a_task_is_executed_when_its_run_has_continued_after_it(api):
 
 
 def test_only_tasks_with_a_task_definition_or_a_worker_show_a_rate_window(api):
-    api.define(step("SET_VARIABLE", "v", inputParameters={"a": 1}), simple("pay"))
+    api.define(set_variable("v", a=1), simple("pay"))
 
     tasks = api.workflow(api.start())["tasks"]
 
@@ -106,7 +106,7 @@ def test_only_tasks_with_a_task_definition_or_a_worker_show_a_rate_window(api):
 
 
 def test_a_wait_shows_its_time_as_callback(api, clock):
-    api.define(step("WAIT", "timed", inputParameters={"duration": "90 seconds"}), step("WAIT", "open"))
+    api.define(step_of("WAIT", "timed", inputParameters={"duration": "90 seconds"}), step_of("WAIT", "open"))
     workflow_id = api.start()
 
     [timed] = api.workflow(workflow_id)["tasks"]
@@ -119,8 +119,8 @@ def test_a_wait_shows_its_time_as_callback(api, clock):
 
 def test_a_wait_and_a_sub_workflow_show_the_polls_of_the_original(api, clock):
     api.define(simple("pay"), name="child")
-    sub_workflow = step("SUB_WORKFLOW", "s", subWorkflowParam={"name": "child"})
-    api.define(step("WAIT", "w", inputParameters={"duration": "5 seconds"}), sub_workflow)
+    sub_workflow = step_of("SUB_WORKFLOW", "s", subWorkflowParam={"name": "child"})
+    api.define(step_of("WAIT", "w", inputParameters={"duration": "5 seconds"}), sub_workflow)
     workflow_id = api.start()
     clock.advance(seconds=5)
     sweeps.sweep_once()
@@ -267,7 +267,7 @@ def test_an_unknown_workflow_is_not_found(api, address):
 
 def test_a_sub_workflow_shows_its_parent_and_is_shown_by_its_task(api):
     api.define(simple("pay"), name="child")
-    api.define(step("SUB_WORKFLOW", "sub", subWorkflowParam={"name": "child"}))
+    api.define(step_of("SUB_WORKFLOW", "sub", subWorkflowParam={"name": "child"}))
     workflow_id = api.start()
 
     [task] = api.workflow(workflow_id)["tasks"]

@@ -14,8 +14,8 @@ from tests.builders import (
     noop,
     policy,
     set_variable,
+    simple,
     step,
-    step_without_policy,
     sub_workflow,
     switch,
 )
@@ -93,7 +93,7 @@ FORKED = {
     "a dynamic fork in a loop, and a step after its join": (
         loop(
             "l",
-            *dynamic_fork("f", "in", {"tasks": [step_without_policy("a"), step_without_policy("b")], "inputs": {}}),
+            *dynamic_fork("f", "in", {"tasks": [simple("a"), simple("b")], "inputs": {}}),
             step("c"),
             times=1,
         ),
@@ -112,8 +112,8 @@ def test_a_dynamic_branch_reaches_its_join(clock, branch, order):
 
 @pytest.mark.parametrize("order", ["axyb", "xyab", "baxy"])
 def test_a_dynamic_branch_that_is_a_switch_reaches_its_join_through_its_case(clock, order):
-    branch = switch("way", {"on": [step_without_policy("x"), step_without_policy("y")]}, inputs={"way": "on"})
-    forked = dynamic_fork(inputs={"tasks": [branch, step_without_policy("a")], "inputs": {}})
+    branch = switch("way", {"on": [simple("x"), simple("y")]}, inputs={"way": "on"})
+    forked = dynamic_fork(inputs={"tasks": [branch, simple("a")], "inputs": {}})
     scenario = Scenario(clock, *fork([*forked, step("next")], [step("b")], join="end"), step("last"))
 
     for at, worker in enumerate(order):
@@ -147,7 +147,7 @@ def test_a_second_dynamic_fork_uses_references_of_its_own(clock):
 
 
 def test_a_second_dynamic_fork_of_the_same_tasks_fails_with_a_reason(clock):
-    inputs = {"tasks": [step_without_policy("a")], "inputs": {}}
+    inputs = {"tasks": [simple("a")], "inputs": {}}
     scenario = Scenario(clock, *dynamic_fork("one", "j1", inputs), *dynamic_fork("two", "j2", inputs))
 
     works(scenario, "a")

@@ -8,7 +8,7 @@ from conductor_app.processes import sweeps
 from conductor_app.runs.commands import control
 from conductor_app.runs.commands.start import StartRequest
 from conductor_app.runs.models import CachedResult
-from tests.builders import definition, policy, step, step_without_policy, sub_workflow, wait
+from tests.builders import definition, policy, simple, step, sub_workflow, wait
 from tests.runs.report_contexts import row_violations
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
@@ -97,7 +97,7 @@ def test_a_cached_output_is_removed_with_its_run(clock):
 
 
 def test_a_sub_workflow_uses_the_cached_output(clock):
-    child = definition(step_without_policy("rate"), name="child", cacheConfig={"key": "all", "ttlInSecond": 60})
+    child = definition(simple("rate"), name="child", cacheConfig={"key": "all", "ttlInSecond": 60})
     twice = [sub_workflow("one", "child"), sub_workflow("two", "child")]
     scenario = Scenario(clock, *twice, others=[child], tasks=[policy("rate")])
     scenario.worker("rate").completes(n=7)

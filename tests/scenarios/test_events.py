@@ -17,7 +17,7 @@ PAID = "conductor:order:paid"
 
 def handle(*actions: dict[str, Any], name: str = "h", event: str = PAID, **fields: Any) -> None:
     event_handlers.create_handlers(
-        [{"name": name, "event": event, "active": True, "actions": list(actions), **fields}], "a test"
+        [{"name": name, "event": event, "active": True, "actions": list(actions), **fields}], "ann"
     )
 
 
@@ -29,9 +29,9 @@ def report(action: str, **fields: Any) -> dict[str, Any]:
     return {"action": action, action: fields}
 
 
-def tell(payload: Any, id: str = "m1", event: str = PAID) -> bool:
+def receive_event(payload: Any, id: str = "m1", event: str = PAID) -> bool:
     with run_commit_hooks():
-        return event_intake.receive_event(event, id, payload, "a test")
+        return event_intake.receive_event(event, id, payload, "ann")
 
 
 def telling(clock, **fields: Any) -> Scenario:
@@ -195,7 +195,7 @@ def test_a_reference_in_a_loop_means_its_last_iteration(clock):
     waiting = Scenario(clock, loop("l", human("ask"), times=2), name="waiting")
 
     for number in range(2):
-        tell({"run": waiting.id}, id=f"m{number}")
+        receive_event({"run": waiting.id}, id=f"m{number}")
 
     assert waiting.statuses == {"l": "COMPLETED", "ask__1": "COMPLETED", "ask__2": "COMPLETED"}
 
@@ -273,9 +273,9 @@ def test_the_same_message_is_processed_once(clock):
     scenario = telling(clock)
     handle(start(), name="late")
 
-    assert tell({}, id="m1") is True
-    assert tell({}, id="m1") is False
-    assert tell({}, id="m1", event="conductor:order:other") is True
+    assert receive_event({}, id="m1") is True
+    assert receive_event({}, id="m1") is False
+    assert receive_event({}, id="m1", event="conductor:order:other") is True
 
     assert len(started()) == 1
     assert EventDelivery.objects.get(message_id="m1", event=PAID).duplicates == 1

@@ -36,10 +36,10 @@ def test_it_receives_the_complete_failed_execution(clock):
     failed = scenario(clock)
     failed.worker("pay").fails("no funds")
 
-    told = failure_runs()[0].input["failedWorkflow"]
+    document = failure_runs()[0].input["failedWorkflow"]
 
-    assert (told["workflowId"], told["status"], told["workflowName"]) == (failed.id, "FAILED", "order")
-    assert [task["referenceTaskName"] for task in told["tasks"]] == ["pay"]
+    assert (document["workflowId"], document["status"], document["workflowName"]) == (failed.id, "FAILED", "order")
+    assert [task["referenceTaskName"] for task in document["tasks"]] == ["pay"]
 
 
 def test_its_first_step_can_already_read_the_failed_execution(clock):

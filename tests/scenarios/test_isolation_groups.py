@@ -6,8 +6,7 @@ from conductor_app.runs.documents.workflows import run_document
 from conductor_app.system_tasks.runner import queues_of_groups, run_built_in_workers
 from tests.builders import Document, policy, step
 from tests.recording_web_server import json_answer, running_web_server
-from tests.scenario import Scenario, run_commit_hooks
-from tests.stored_scenarios import explain_attempt
+from tests.scenario import Scenario, explain_attempt, run_commit_hooks
 
 EAST_BLUE = {"isolationGroupId": "blue", "executionNameSpace": "east"}
 

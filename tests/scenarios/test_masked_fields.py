@@ -113,10 +113,10 @@ def test_listeners_do_not_receive_masked_values():
     life = RunInMemory(plan(step("pay"), workflowStatusListenerEnabled=True, **MASKED), CARD)
     life.completes("pay", number=NUMBER)
 
-    told = [effect.payload for effect in life.effects if isinstance(effect, PublishEvent)]
+    payloads = [effect.payload for effect in life.effects if isinstance(effect, PublishEvent)]
 
-    assert {payload["input"]["card"]["number"] for payload in told} == {REDACTED}
-    assert told[-1]["output"] == {"number": REDACTED}
+    assert {payload["input"]["card"]["number"] for payload in payloads} == {REDACTED}
+    assert payloads[-1]["output"] == {"number": REDACTED}
 
 
 @pytest.mark.parametrize("masked", [[], None])

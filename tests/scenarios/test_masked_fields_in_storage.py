@@ -50,7 +50,7 @@ def clear_places() -> set[str]:
     return found - HOLDS_CLEAR
 
 
-def heard(name: str = "conductor:order:tell", **handler) -> dict:
+def event_handler(name: str = "conductor:order:tell", **handler) -> dict:
     """Return an event handler for the events of this module's runs."""
     return {"name": "h", "event": name, "active": True, "actions": [], **handler}
 
@@ -65,7 +65,7 @@ def test_an_event_payload_is_encrypted_until_a_handler_processes_it(clock):
     starts = {"name": "other", "input": {"number": "${card.number}", "seen": "${card.holder}"}}
     action = {"action": "start_workflow", "start_workflow": starts}
     condition = "$.card.number.length == 9 && $.card.holder == 'Ada'"
-    event_handlers.create_handlers([heard(condition=condition, actions=[action])], ACTOR)
+    event_handlers.create_handlers([event_handler(condition=condition, actions=[action])], ACTOR)
     tells = event("tell", "conductor", inputs={"card": "${workflow.input.card}"})
 
     scenario = Scenario(clock, tells, others=[definition(step("pay"), name="other", **MASKED)], input=CARD, **MASKED)
@@ -83,7 +83,7 @@ def test_an_event_payload_is_encrypted_until_a_handler_processes_it(clock):
 
 def test_a_replayed_event_has_its_original_payload(clock):
     starts = {"name": "other", "input": {"number": "${card.number}"}}
-    handler = heard(
+    handler = event_handler(
         condition=f"$.card.number == '{NUMBER}'", actions=[{"action": "start_workflow", "start_workflow": starts}]
     )
     tells = event("tell", "conductor", inputs={"card": "${workflow.input.card}"})

@@ -9,7 +9,7 @@ from conductor_app.core.validation.checks import workflow_errors
 from conductor_app.core.validation.findings import LintContext
 from conductor_app.core.validation.lint import lint_definition
 from conductor_app.definitions.diagram.layout import diagram
-from tests.builders import definition, policy, step, step_without_policy
+from tests.builders import definition, policy, simple, step
 from tests.scenario import Scenario
 from tests.scenarios.group_step_type import Group
 
@@ -110,7 +110,7 @@ def test_the_diagram_contains_its_steps():
 
 
 def test_registered_task_definitions_apply_to_its_steps(clock):
-    scenario = Scenario(clock, group("deliver", step_without_policy("pack")), tasks=[policy("pack", retries=1)])
+    scenario = Scenario(clock, group("deliver", simple("pack")), tasks=[policy("pack", retries=1)])
 
     scenario.worker("pack").fails()
     scenario.worker("pack").completes()

@@ -16,16 +16,16 @@ from tests.scenario import Scenario
 LISTENED = {"workflowStatusListenerEnabled": True, "workflowStatusListenerSink": "conductor:status"}
 
 
-def told() -> list[dict[str, Any]]:
+def payloads() -> list[dict[str, Any]]:
     return [delivery.payload for delivery in EventDelivery.objects.order_by("id")]
 
 
 def events() -> list[str]:
-    return [payload["event"] for payload in told()]
+    return [payload["event"] for payload in payloads()]
 
 
 def states() -> list[tuple[str, str]]:
-    return [(payload["referenceTaskName"], payload["stateChange"]) for payload in told()]
+    return [(payload["referenceTaskName"], payload["stateChange"]) for payload in payloads()]
 
 
 def watched(*names: str, type: str = "change", **payload: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def test_a_run_is_published_from_its_start_to_its_end(clock):
     scenario.worker("a").completes(sum=3)
 
     assert events() == ["STARTED", "PAUSED", "RESUMED", "COMPLETED", "FINALIZED"]
-    first, *_, last = told()
+    first, *_, last = payloads()
     assert (first["workflowId"], first["status"], first["input"], first["output"]) == (
         scenario.id,
         "RUNNING",
@@ -63,8 +63,9 @@ def test_every_unsuccessful_end_is_published_as_terminated_and_a_retry_as_retrie
     scenario.terminate("enough")
 
     assert events() == ["STARTED", "TERMINATED", "FINALIZED", "RETRIED", "TERMINATED", "FINALIZED"]
-    assert [payload["status"] for payload in told()] == ["RUNNING", "FAILED", "FAILED", "RUNNING", *["TERMINATED"] * 2]
-    assert "no luck" in told()[1]["reasonForIncompletion"]
+    statuses = [payload["status"] for payload in payloads()]
+    assert statuses == ["RUNNING", "FAILED", "FAILED", "RUNNING", *["TERMINATED"] * 2]
+    assert "no luck" in payloads()[1]["reasonForIncompletion"]
 
 
 @pytest.mark.parametrize(("act", "event"), [("rerun", "RERAN"), ("restart", "RESTARTED")])
@@ -88,7 +89,7 @@ def test_the_start_of_a_child_is_published(clock):
 
     Scenario(clock, sub_workflow("s"), others=[child])
 
-    assert [(payload["event"], payload["workflowType"]) for payload in told()] == [("STARTED", "child")]
+    assert [(payload["event"], payload["workflowType"]) for payload in payloads()] == [("STARTED", "child")]
 
 
 def test_a_sink_can_be_an_expression_on_the_input(clock):
@@ -117,7 +118,7 @@ def test_a_step_is_published_in_each_state_it_selects(clock):
     scenario.worker("a").completes(x=7)
 
     assert states() == [("a", "onScheduled"), ("a", "onStart"), ("a", "onSuccess")]
-    last = told()[-1]
+    last = payloads()[-1]
     assert (last["n"], last["got"], last["taskStatus"], last["type"]) == (1, 7, "COMPLETED", "change")
     assert last["taskId"] == scenario.task("a").id
     assert last["workflowInstanceId"] == scenario.id
@@ -130,7 +131,7 @@ def test_unselected_states_are_not_published(clock):
     scenario.worker("a").completes()
     scenario.worker("b").fails()
 
-    assert told() == []
+    assert payloads() == []
 
 
 def test_each_attempt_is_published(clock):
@@ -142,7 +143,7 @@ def test_each_attempt_is_published(clock):
 
     one = ["onScheduled", "onStart", "onFailed"]
     assert [state for _, state in states()] == [*one, *one]
-    assert [payload["retryCount"] for payload in told()] == [0, 0, 0, 1, 1, 1]
+    assert [payload["retryCount"] for payload in payloads()] == [0, 0, 0, 1, 1, 1]
 
 
 def test_a_released_attempt_is_published_as_started_once(clock):

@@ -439,7 +439,7 @@ def test_a_child_without_a_waiting_parent_is_reopened_silently(clock):
     scenario = root(clock, sub_workflow("s", "leaf"))
     child = scenario.child("s")
     scenario.worker("x").fails()
-    control.remove_run(scenario.id, "a test")
+    control.remove_run(scenario.id, "ann")
 
     child.retry()
 
@@ -573,10 +573,10 @@ def test_a_late_end_of_a_replaced_child_does_not_end_the_task_that_waits_for_ano
     first, task = scenario.child("s"), scenario.task("s")
     scenario.rerun("s")
     assert (scenario.task("s").id, scenario.child("s").id == first.id) == (task.id, False)
-    told = {"attempt": task.id, "child": first.id}
+    facts = {"attempt": task.id, "child": first.id}
 
     with run_commit_hooks():
-        deliver(Message.objects.create(to=scenario.id, subject="child_ended", facts=told, sent_at=0, due_at=0).pk)
+        deliver(Message.objects.create(to=scenario.id, subject="child_ended", facts=facts, sent_at=0, due_at=0).pk)
 
     assert scenario.statuses["s"] == "IN_PROGRESS"
     all_is_well(scenario, scenario.child("s"))

@@ -230,7 +230,7 @@ def test_a_skip_is_recorded_in_the_history(clock):
     scenario.skip("b")
 
     entry = AuditEntry.objects.get(object_id=scenario.id, action="skip")
-    assert (entry.actor, entry.reason) == ("a test", "Skip b.")
+    assert (entry.actor, entry.reason) == ("ann", "Skip b.")
     assert HistoryEntry.objects.filter(run_id=scenario.id).order_by("-revision").first().effects[0]["task"] == "b"
 
 

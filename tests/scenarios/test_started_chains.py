@@ -31,7 +31,7 @@ def test_a_workflow_that_starts_itself_slowly_has_no_limit(clock, settings):
 
 def start_again_at(name: str) -> None:
     action = {"action": "start_workflow", "start_workflow": {"name": "order"}}
-    event_handlers.create_handlers([{"name": "h", "event": name, "active": True, "actions": [action]}], "a test")
+    event_handlers.create_handlers([{"name": "h", "event": name, "active": True, "actions": [action]}], "ann")
 
 
 def test_an_event_that_starts_its_own_publisher_at_once_stops_at_the_limit_with_the_reason(clock, settings):

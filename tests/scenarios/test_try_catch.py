@@ -1,6 +1,6 @@
 """TRY_CATCH and the failures that it handles, in the database."""
 
-from tests.builders import catch, definition, fork, policy, step, step_without_policy, sub_workflow, try_
+from tests.builders import catch, definition, fork, policy, simple, step, sub_workflow, try_
 from tests.runs.report_contexts import row_violations
 from tests.scenario import Scenario, register_definitions
 
@@ -51,8 +51,8 @@ def test_a_retry_continues_in_the_try_body(clock):
 
 def test_definitions_inside_get_the_policies_that_are_registered_for_them(clock):
     register_definitions(tasks=[{"name": "pay", **policy(retries=1)}, {"name": "mail", **policy(retries=1)}])
-    parts = {"catchCases": [{"match": {}, "tasks": [step_without_policy("c", "mail")]}]}
-    scenario = Scenario(clock, {**try_("t", step_without_policy("a", "pay")), **parts})
+    parts = {"catchCases": [{"match": {}, "tasks": [simple("c", "mail")]}]}
+    scenario = Scenario(clock, {**try_("t", simple("a", "pay")), **parts})
 
     scenario.worker("pay").fails()
     scenario.worker("pay").fails()

@@ -5,14 +5,7 @@ import pytest
 from conductor_app.runs.documents.tasks import task_document
 from conductor_app.runs.models import Task
 from conductor_app.system_tasks.runner import run_built_in_workers
-from tests.builders import (
-    definition,
-    dynamic,
-    dynamic_fork,
-    noop,
-    policy,
-    step_without_policy,
-)
+from tests.builders import definition, dynamic, dynamic_fork, noop, policy, simple
 from tests.recording_web_server import json_answer, running_web_server
 from tests.scenario import Scenario, run_commit_hooks
 
@@ -38,11 +31,11 @@ def steps_of(form, name, inputs):
     if form == "DYNAMIC":
         return [dynamic("it", name, inputs=inputs)], "it"
     if form == "SIMPLE":
-        return [step_without_policy("it", name, inputs=inputs)], "it"
+        return [simple("it", name, inputs=inputs)], "it"
     if form == "fork":
         given = {"forkTaskName": name, "forkTaskInputs": [inputs]}
         return dynamic_fork(dynamicForkTasksParam=None, dynamicForkTasksInputParamName=None, inputs=given), f"_{name}_0"
-    given = {"tasks": [step_without_policy("it", name)], "given": {"it": inputs}}
+    given = {"tasks": [simple("it", name)], "given": {"it": inputs}}
     fields = {"dynamicForkTasksParam": "tasks", "dynamicForkTasksInputParamName": "given"}
     return dynamic_fork(inputs=given, **fields), "it"
 

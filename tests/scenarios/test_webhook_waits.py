@@ -31,7 +31,7 @@ def webhook(name: str, receivers: dict[str, int]) -> str:
     return webhooks.create_webhook({"name": name, "receiverWorkflowNamesToVersions": receivers, **fields}, ACTOR).pk
 
 
-def tell(webhook_id: str, payload: Any) -> None:
+def send_to_webhook(webhook_id: str, payload: Any) -> None:
     with run_commit_hooks():
         webhooks.receive_webhook(webhook_id, {"x-key": KEY}, json.dumps(payload).encode())
 
@@ -45,7 +45,7 @@ def test_an_event_with_all_values_completes_the_task_with_its_payload(clock, sho
     assert scenario.statuses == {"w": "IN_PROGRESS"}
     assert scenario.task("w").input == {"matches": {"$['event']['type']": "paid", "$['order']": 7}}
 
-    tell(shop, paid(7, sum=12))
+    send_to_webhook(shop, paid(7, sum=12))
 
     assert scenario.statuses == {"w": "COMPLETED", "after": "SCHEDULED"}
     assert scenario.task("w").output == paid(7, sum=12)
@@ -68,7 +68,7 @@ def test_an_event_with_all_values_completes_the_task_with_its_payload(clock, sho
 def test_an_event_without_a_matched_value_changes_nothing(clock, shop, payload):
     scenario = Scenario(clock, wait_for_webhook("w", PAID), input={"order": 7})
 
-    tell(shop, payload)
+    send_to_webhook(shop, payload)
 
     assert scenario.statuses == {"w": "IN_PROGRESS"}
 
@@ -76,7 +76,7 @@ def test_an_event_without_a_matched_value_changes_nothing(clock, shop, payload):
 def test_integers_and_equal_floats_match(clock, shop):
     scenario = Scenario(clock, wait_for_webhook("w", {"$.order": 7}))
 
-    tell(shop, {"order": 7.0})
+    send_to_webhook(shop, {"order": 7.0})
 
     assert scenario.status == "COMPLETED"
 
@@ -86,7 +86,7 @@ def test_one_event_completes_all_tasks_that_match_and_no_other(clock, shop):
     scenario = Scenario(clock, *fork(*[[wait_for_webhook(ref, matches)] for ref, matches in conditions.items()]))
     other = scenario.starts("order")
 
-    tell(shop, {"n": 1, "m": 2})
+    send_to_webhook(shop, {"n": 1, "m": 2})
 
     for run in (scenario, other):
         assert [run.statuses[ref] for ref in ("a", "b", "c")] == ["COMPLETED", "COMPLETED", "IN_PROGRESS"]
@@ -95,11 +95,11 @@ def test_one_event_completes_all_tasks_that_match_and_no_other(clock, shop):
 def test_only_the_workflows_that_the_webhook_names_receive_its_events(clock, shop):
     scenario = Scenario(clock, wait_for_webhook("w", {"$.n": 1}), name="bill")
 
-    tell(shop, {"n": 1})
+    send_to_webhook(shop, {"n": 1})
     assert scenario.statuses == {"w": "IN_PROGRESS"}
-    tell(webhook("bills", {"bill": 2}), {"n": 1})
+    send_to_webhook(webhook("bills", {"bill": 2}), {"n": 1})
     assert scenario.statuses == {"w": "IN_PROGRESS"}, "another version"
-    tell(webhook("all bills", {"bill": 1}), {"n": 1})
+    send_to_webhook(webhook("all bills", {"bill": 1}), {"n": 1})
 
     assert scenario.status == "COMPLETED"
 
@@ -107,9 +107,9 @@ def test_only_the_workflows_that_the_webhook_names_receive_its_events(clock, sho
 def test_the_matches_that_the_javascript_sdk_sends_are_a_condition(clock, shop):
     scenario = Scenario(clock, wait_for_webhook("w", None, **{"$['n']": 1}))
 
-    tell(shop, {"n": 2})
+    send_to_webhook(shop, {"n": 2})
     assert scenario.status == "RUNNING"
-    tell(shop, {"n": 1})
+    send_to_webhook(shop, {"n": 1})
 
     assert scenario.status == "COMPLETED"
 
@@ -117,7 +117,7 @@ def test_the_matches_that_the_javascript_sdk_sends_are_a_condition(clock, shop):
 def test_without_a_condition_any_event_completes_the_task(clock, shop):
     scenario = Scenario(clock, wait_for_webhook("w"))
 
-    tell(shop, {"n": 1})
+    send_to_webhook(shop, {"n": 1})
 
     assert scenario.status == "COMPLETED"
 
@@ -134,7 +134,7 @@ def test_a_condition_that_cannot_be_read_fails_the_task(clock, shop, matches, re
 
 
 def test_an_earlier_event_does_not_complete_the_wait(clock, shop):
-    tell(shop, {"n": 1})
+    send_to_webhook(shop, {"n": 1})
     scenario = Scenario(clock, wait_for_webhook("w", {"$.n": 1}))
 
     assert scenario.statuses == {"w": "IN_PROGRESS"}
@@ -142,12 +142,12 @@ def test_an_earlier_event_does_not_complete_the_wait(clock, shop):
 
 def test_a_rerun_task_waits_for_a_new_event(clock, shop):
     scenario = Scenario(clock, wait_for_webhook("w", {"$.n": 1}), step("after"))
-    tell(shop, {"n": 1})
+    send_to_webhook(shop, {"n": 1})
     scenario.worker("after").completes()
 
     scenario.rerun("w")
     assert scenario.statuses == {"w": "IN_PROGRESS"}
-    tell(shop, {"n": 1, "second": True})
+    send_to_webhook(shop, {"n": 1, "second": True})
 
     assert scenario.task("w").output == {"n": 1, "second": True}
 
@@ -155,11 +155,11 @@ def test_a_rerun_task_waits_for_a_new_event(clock, shop):
 def test_a_retried_task_waits_again(clock, shop):
     scenario = Scenario(clock, *fork([wait_for_webhook("w", {"$.n": 1})], [step("a")]))
     scenario.worker("a").fails()
-    tell(shop, {"n": 1})
+    send_to_webhook(shop, {"n": 1})
     assert scenario.statuses["w"] == "CANCELED"
 
     scenario.retry()
-    tell(shop, {"n": 1})
+    send_to_webhook(shop, {"n": 1})
 
     assert scenario.statuses["w"] == "COMPLETED"
 
@@ -167,8 +167,8 @@ def test_a_retried_task_waits_again(clock, shop):
 def test_each_iteration_of_a_loop_waits_for_its_own_event(clock, shop):
     scenario = Scenario(clock, loop("l", wait_for_webhook("w", {"$.n": "${l.output.iteration}"}), times=2))
 
-    tell(shop, {"n": 1})
-    tell(shop, {"n": 2})
+    send_to_webhook(shop, {"n": 1})
+    send_to_webhook(shop, {"n": 2})
 
     assert scenario.status == "COMPLETED"
 
@@ -177,7 +177,7 @@ def test_a_child_waits_under_its_own_name(clock):
     child = definition(wait_for_webhook("w", {"$.n": 1}), name="child")
     scenario = Scenario(clock, sub_workflow("s", "child"), others=[child])
 
-    tell(webhook("children", {"child": 1}), {"n": 1})
+    send_to_webhook(webhook("children", {"child": 1}), {"n": 1})
 
     assert scenario.status == "COMPLETED"
 
@@ -192,7 +192,7 @@ def test_the_limits_of_the_task_definition_apply(clock, shop):
 def test_a_message_delivered_twice_completes_one_task(clock, shop):
     scenario = Scenario(clock, loop("l", wait_for_webhook("w", {"$.n": 1}), times=2))
 
-    tell(shop, {"n": 1})
+    send_to_webhook(shop, {"n": 1})
     delivery = EventDelivery.objects.get()
     assert scenario.statuses == {"l": "IN_PROGRESS", "w__1": "COMPLETED", "w__2": "IN_PROGRESS"}
     with run_commit_hooks():

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.core.errors import Conflict
 from conductor_app.runs.commands import control
-from tests.builders import definition, dynamic_fork, fork, noop, policy, step, step_without_policy, sub_workflow, wait
+from tests.builders import definition, dynamic_fork, fork, noop, policy, simple, step, sub_workflow, wait
 from tests.scenario import ACTOR, Scenario, register_definitions
 
 
@@ -50,9 +50,9 @@ def test_a_lost_lease_frees_its_slot(clock):
 
 def test_a_limit_applies_across_all_runs_and_definitions(clock):
     limits = policy("pay", concurrent_limit=1)
-    one = Scenario(clock, step_without_policy("a", "pay"), tasks=[limits])
+    one = Scenario(clock, simple("a", "pay"), tasks=[limits])
     clock.advance(seconds=1)
-    other = Scenario(clock, step_without_policy("b", "pay"), name="other")
+    other = Scenario(clock, simple("b", "pay"), name="other")
     assert one.worker("pay").polls(count=9) == ["a"]
     assert other.worker("pay").polls(count=9) == []
 
@@ -62,9 +62,9 @@ def test_a_limit_applies_across_all_runs_and_definitions(clock):
 
 
 def test_a_limit_applies_across_all_domains(clock):
-    steps = fork([step_without_policy("a", "pay")], [step_without_policy("b", "pay")])
+    steps = fork([simple("a", "pay")], [simple("b", "pay")])
     scenario = Scenario(clock, *steps, tasks=[policy("pay", concurrent_limit=1)])
-    blue = Scenario(clock, step_without_policy("c", "pay"), name="blue", start={"domains": {"pay": "blue"}})
+    blue = Scenario(clock, simple("c", "pay"), name="blue", start={"domains": {"pay": "blue"}})
     assert blue.worker("pay", domain="blue").polls() == ["c"]
 
     assert scenario.worker("pay").polls() == []

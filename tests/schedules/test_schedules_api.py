@@ -4,8 +4,8 @@ import pytest
 
 from conductor_app.access.models import AuditEntry
 from conductor_app.processes import sweeps
+from tests.builders import simple
 from tests.conftest import NOON
-from tests.step_documents import simple
 
 HOUR_MS = 3_600_000
 START = {"name": "order", "input": {"a": 1}}

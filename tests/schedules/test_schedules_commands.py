@@ -38,7 +38,7 @@ def test_a_slot_is_executed_in_few_statements(clock, policy, most):
     schedule = create_schedule(overlapPolicy=policy)
     # The first run of a definition reads it.
     with run_commit_hooks():
-        start_run(StartRequest("order"), "a test")
+        start_run(StartRequest("order"), "ann")
     clock.advance(seconds=3600)
 
     with Counted() as counted:
@@ -186,9 +186,9 @@ def test_the_next_due_time_is_that_of_the_earliest_schedule(clock):
     create_schedule("a")
     assert due_rows.next_due_moment() == clock.now() + HOUR_MS // 2
 
-    schedules_firing.pause_schedule("b", "a test")
+    schedules_firing.pause_schedule("b", "ann")
     assert due_rows.next_due_moment() == clock.now() + HOUR_MS
-    schedules_firing.pause_all("a test")
+    schedules_firing.pause_all("ann")
 
     assert due_rows.next_due_moment() is None
 
@@ -245,7 +245,7 @@ def test_slots_of_a_schedule_without_overlap_start_one_after_another(clock):
     create_schedule(cron=HOURLY, overlapPolicy="QUEUE")
     clock.advance(seconds=5 * 3600)
     Schedule.objects.update(next_run_at=clock.now() + HOUR_MS, next_slot_at=clock.now() + HOUR_MS)
-    assert schedules_commands.backfill("hourly", clock.now() - 4 * HOUR_MS, clock.now(), "a test") == 5
+    assert schedules_commands.backfill("hourly", clock.now() - 4 * HOUR_MS, clock.now(), "ann") == 5
     waiting = list(ScheduleExecution.objects.values_list("id", flat=True))
     barrier = Barrier(5)
 

@@ -38,9 +38,9 @@ def test_a_cluster_refuses_to_start_without_each_of_its_variables(loaded, missin
 
 
 def test_a_cluster_requires_a_token_and_notifies_over_redis(loaded):
-    told = loaded("cluster", "settings.CONDUCTOR_API_ACCESS, settings.CONDUCTOR_WAKEUPS", **CLUSTER)
+    values = loaded("cluster", "settings.CONDUCTOR_API_ACCESS, settings.CONDUCTOR_WAKEUPS", **CLUSTER)
 
-    assert told == "token conductor_app.notifications.redis"
+    assert values == "token conductor_app.notifications.redis"
 
 
 def test_a_pooled_database_gets_neither_session_parameters_nor_prepared_statements(loaded):
@@ -56,20 +56,20 @@ def test_a_cluster_rejects_an_invalid_redis_address(loaded):
 
 
 def test_a_single_machine_on_loopback_requires_no_login(loaded):
-    told = loaded("embedded", "settings.CONDUCTOR_API_ACCESS, settings.ALLOWED_HOSTS")
+    values = loaded("embedded", "settings.CONDUCTOR_API_ACCESS, settings.ALLOWED_HOSTS")
 
-    assert told == "open ['localhost', '127.0.0.1', '[::1]']"
+    assert values == "open ['localhost', '127.0.0.1', '[::1]']"
 
 
 def test_a_reachable_single_machine_requires_a_token_and_allowed_hosts(loaded):
     assert "ALLOWED_HOSTS is not set" in loaded("embedded", HOST="0.0.0.0")
-    told = loaded(
+    values = loaded(
         "embedded",
         "settings.CONDUCTOR_API_ACCESS, settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS",
         HOST="0.0.0.0",
         ALLOWED_HOSTS="conductor.example.org",
     )
-    assert told == "token ()"
+    assert values == "token ()"
 
 
 @pytest.mark.parametrize("key", ["a", "a" * 60, "x7Gk2" * 9])

@@ -11,7 +11,7 @@ from conductor_app.settings.logs import logging_config
 from conductor_app.site.error_pages import server_error
 from conductor_app.telemetry import log_context
 from tests.access.two_teams import ALPHA, create_teams
-from tests.access.users import logged_in_client
+from tests.access.users import client_with, logged_in_client
 
 SIDEBAR = 'id="nav-sidebar"'
 NOWHERE = "/admin/conductor/run/no-such-run/change/"
@@ -50,10 +50,8 @@ def log_lines(monkeypatch):
 @pytest.mark.parametrize(
     ("host", "reason"), [("testserver", "Permission denied"), ("evil.example", "Invalid HTTP_HOST")]
 )
-def test_a_refused_request_is_logged_in_one_line_without_a_traceback(
-    client, django_user_model, log_lines, settings, host, reason
-):
-    client.force_login(django_user_model.objects.create_user("viewer", is_staff=True))
+def test_a_refused_request_is_logged_in_one_line_without_a_traceback(db, log_lines, settings, host, reason):
+    client = client_with(name="viewer")
     settings.ALLOWED_HOSTS = ["testserver"]
     sign_in_lines = log_lines()
 
@@ -81,10 +79,8 @@ def test_a_request_with_too_many_fields_is_logged_without_a_traceback(client):
     assert [(record_filter.filter(record), record.exc_info) for record in records] == [(True, None)]
 
 
-def test_a_forbidden_page_names_the_permission_and_offers_navigation(client, django_user_model):
-    client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
-
-    shown = page(client.get("/admin/queues/"), 403)
+def test_a_forbidden_page_names_the_permission_and_offers_navigation(db):
+    shown = page(client_with().get("/admin/queues/"), 403)
 
     assert SIDEBAR in shown
     assert "<code>conductor.view_attempt</code>" in shown

@@ -10,8 +10,9 @@ from conductor_app.failures.models import FailureGroup
 from conductor_app.runs.models import Attempt
 from conductor_app.tasks.models import Poller
 from conductor_app.tasks.queries.queues import format_rate
+from tests.builders import simple
 from tests.page_text import html, page_text, run_url
-from tests.stored_scenarios import claim_and_report, define_task, start_run_of, step
+from tests.scenario import claim_and_report, define_task, start_run_of
 
 RUNS, FOUND = "/admin/conductor/run/", "/admin/search/hits/"
 AUDIT = "/admin/conductor/auditentry/"
@@ -21,10 +22,10 @@ AUDIT = "/admin/conductor/auditentry/"
 def keyed(operator, clock):
     """Return a run with a correlation id, one with a text in its input, and one with a number there."""
     return (
-        start_run_of(step("ship"), correlation_id="order-4711"),
-        start_run_of(step("ship"), input={"order": "A-4711"}),
-        start_run_of(step("ship"), input={"orderId": 4711}),
-        start_run_of(step("ship"), input={"orderId": 12}),
+        start_run_of(simple("ship"), correlation_id="order-4711"),
+        start_run_of(simple("ship"), input={"order": "A-4711"}),
+        start_run_of(simple("ship"), input={"orderId": 4711}),
+        start_run_of(simple("ship"), input={"orderId": 12}),
     )
 
 
@@ -45,7 +46,7 @@ def test_the_palette_finds_runs_by_a_part_of_their_keys(operator, keyed):
 
 def test_a_failed_task_offers_a_retry_with_changed_input_and_the_plan_opens_its_editor(operator, clock):
     define_task("charge", retryCount=0)
-    run = start_run_of(step("charge"))
+    run = start_run_of(simple("charge"))
     claim_and_report("charge", "FAILED", reason="no funds")
     page = html(operator.get(run_url(run, task="charge")))
 
@@ -58,7 +59,7 @@ def test_a_failed_task_offers_a_retry_with_changed_input_and_the_plan_opens_its_
 def test_a_failure_group_without_builds_says_how_to_make_them_known(operator, clock):
     define_task("charge", retryCount=0)
     for worker in ("w7", "w7@42"):
-        start_run_of(step("charge"))
+        start_run_of(simple("charge"))
         claim_and_report("charge", "FAILED", reason="no funds", worker=worker)
     group_failures(100)
     page = page_text(operator.get(f"/admin/failures/{FailureGroup.objects.get().pk}/"))
@@ -71,7 +72,7 @@ def test_the_runs_of_several_failure_groups_are_retried_as_one_operation(operato
     define_task("charge", retryCount=0)
     failed = []
     for reason in ("no funds", "no card", "no address"):
-        failed.append(start_run_of(step("charge")))
+        failed.append(start_run_of(simple("charge")))
         claim_and_report("charge", "FAILED", reason=reason)
     group_failures(100)
     groups = [FailureGroup.objects.get(message=reason).pk for reason in ("no funds", "no card")]
@@ -120,7 +121,7 @@ def test_the_audit_log_names_objects_and_is_filtered_by_person_and_action(operat
     audit.record("run", run.pk, "pause", "ann")
     audit.record("alert target", "1", "create", "bob", facts={"name": "On call"})
     define_task("charge", retryCount=0)
-    start_run_of(step("charge"))
+    start_run_of(simple("charge"))
     claim_and_report("charge", "FAILED", reason="no funds")
     group_failures(100)
     audit.record("failure group", str(FailureGroup.objects.get().pk), "resolve", "cleo")

@@ -8,8 +8,9 @@ import pytest
 from conductor_app.failures.commands import group_failures
 from conductor_app.failures.models import FailureGroup
 from conductor_app.tasks.models import Poller
+from tests.builders import simple
 from tests.page_text import html, page_text
-from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, step
+from tests.scenario import claim_and_report, define_task, define_workflow, start_run
 
 HITS = "/admin/search/hits/"
 
@@ -48,7 +49,7 @@ def test_odd_terms_are_answered(operator, polled, term):
 @pytest.fixture
 def failed_run(clock, db):
     define_task("charge", retryCount=0)
-    define_workflow("checkout", step("charge"))
+    define_workflow("checkout", simple("charge"))
     run = start_run("checkout", correlation_id="order-4711", input={"customer": {"id": "c-0244"}})
     claim_and_report("charge", "FAILED")
     return run
@@ -115,7 +116,7 @@ def test_commands_are_found_by_their_words(operator, viewer, term, name, address
 
 def test_failures_are_found_by_the_number_of_an_error(operator, clock, db):
     define_task("charge", retryCount=0)
-    define_workflow("checkout", step("charge"))
+    define_workflow("checkout", simple("charge"))
     start_run("checkout")
     claim_and_report("charge", "FAILED", reason="upstream answered 503")
     group_failures(10)
@@ -128,7 +129,7 @@ def test_failures_are_found_by_the_number_of_an_error(operator, clock, db):
 
 def test_a_run_found_by_its_error_has_its_correlation_id(operator, clock, db):
     define_task("charge", retryCount=0)
-    define_workflow("checkout", step("charge"))
+    define_workflow("checkout", simple("charge"))
     start_run("checkout", correlation_id="CLM-1017")
     claim_and_report("charge", "FAILED", reason="upstream answered 503")
 

@@ -7,8 +7,8 @@ from confluent_kafka import Consumer
 
 from conductor_app.definitions.validation import definition_context, lint_workflow
 from conductor_app.system_tasks.registry import workers
+from tests.builders import step_of
 from tests.free_port import free_port
-from tests.step_documents import step
 
 from ..events import brokers
 
@@ -103,7 +103,7 @@ def test_a_cluster_that_is_not_configured_is_refused(servers, given):
 def test_a_cluster_that_is_not_configured_is_an_error_of_the_definition(settings, given, is_configured):
     settings.CONDUCTOR_KAFKA_CLUSTERS = {"main": "one:1,two:2"}
     request = {"bootStrapServers": given, "topic": "a", "value": 1}
-    publish = step("KAFKA_PUBLISH", "publish", inputParameters={"kafka_request": request})
+    publish = step_of("KAFKA_PUBLISH", "publish", inputParameters={"kafka_request": request})
     document = {"name": "order", "version": 1, "schemaVersion": 2, "tasks": [publish]}
 
     for known in (definition_context([document]), None):

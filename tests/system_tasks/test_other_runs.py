@@ -6,9 +6,8 @@ from conductor_app.runs.models import Run
 from conductor_app.system_tasks.runner import run_built_in_workers
 from tests.access.users import api_client_of, create_application, grant_access
 from tests.api_fixtures import Api
-from tests.builders import definition, fork, policy, step, wait
+from tests.builders import definition, fork, policy, simple, step, wait
 from tests.scenario import RunView, Scenario, register_definitions, run_commit_hooks
-from tests.step_documents import simple
 
 pytestmark = pytest.mark.django_db
 UPDATE, GET, TERMINATE = "UPDATE_TASK", "GET_WORKFLOW", "TERMINATE_WORKFLOW"

@@ -150,9 +150,9 @@ def test_artifacts_without_files_are_published(create):
     create("public/log", "link", artifact="public/a")
     create("public/a")
 
-    told = PulseMessage.objects.filter(name="artifact-created").order_by("id")
-    assert [notice.payload["artifact"]["storageType"] for notice in told] == ["reference", "link"]
-    first = told[0]
+    messages = PulseMessage.objects.filter(name="artifact-created").order_by("id")
+    assert [each.payload["artifact"]["storageType"] for each in messages] == ["reference", "link"]
+    first = messages[0]
     assert (first.payload["runId"], first.payload["workerGroup"], first.payload["workerId"]) == (0, "here", "w1")
     assert first.payload["status"]["taskId"] == TASK
     assert (first.routes, first.key.split(".")[:3]) == (["route.a.b"], ["primary", TASK, "0"])

@@ -75,16 +75,17 @@ def told_wrongly(task_id: str, runs: list[Attempt]) -> list[str]:
     """Return the errors in the task's messages: each run is announced in the order of its transitions, each resolution
     once.
     """
-    told = list(PulseMessage.objects.filter(task_id=task_id).order_by("id"))
+    messages = list(PulseMessage.objects.filter(task_id=task_id).order_by("id"))
     order = {"task-pending": 0, "task-running": 1, "task-completed": 2, "task-failed": 2, "task-exception": 2}
     found = []
     for run in runs:
-        places = [order[each.name] for each in told if each.payload.get("runId") == run.number and each.name in order]
-        found += [f"run {run.number} is told of as {places}"] if places != sorted(places) else []
-        found += [f"run {run.number} was never told to run"] if run.claimed_at and 1 not in places else []
-    ends = [each for each in told if order.get(each.name) == 2]
+        of_run = [each for each in messages if each.payload.get("runId") == run.number]
+        places = [order[each.name] for each in of_run if each.name in order]
+        found += [f"run {run.number} is published as {places}"] if places != sorted(places) else []
+        found += [f"run {run.number} was never published as running"] if run.claimed_at and 1 not in places else []
+    ends = [each for each in messages if order.get(each.name) == 2]
     is_final = Task.objects.get(pk=task_id).status in TASK.final
-    return found + (["its end was not told"] if is_final and not ends else [])
+    return found + (["its end was not published"] if is_final and not ends else [])
 
 
 def test_every_attempt_is_claimed_exactly_one_time(clock):

@@ -5,7 +5,6 @@ import re
 from urllib.parse import unquote
 
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import reverse
@@ -20,6 +19,7 @@ from conductor_app.taskcluster.commands import tasks as task_commands
 from conductor_app.taskcluster.models import Artifact, Dependency, StandaloneTask
 from conductor_app.tasks.models import Worker
 from conductor_app.web.links import standalone_task_address, task_group_address
+from tests.access.users import client_with
 from tests.page_text import html, page_text
 from tests.taskcluster.test_groups_parallel import LINUX, create
 
@@ -43,11 +43,7 @@ def held(db, clock) -> str:
 @pytest.fixture
 def limited(db) -> Client:
     """Return a client of a user who can view tasks, but not all artifacts."""
-    user = User.objects.create_user("lea", password="x", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=["view_standalonetask", "view_group"]))
-    client = Client()
-    client.force_login(user)
-    return client
+    return client_with("view_standalonetask", "view_group")
 
 
 def keep(clock, task_id: str, name: str, content: bytes = b"", encoding: str = "", kind: str = "s3", **details) -> None:

@@ -6,8 +6,9 @@ from django.urls import reverse
 from conductor_app.core.decide import Report
 from conductor_app.runs.models import TaskLog
 from conductor_app.tasks.commands import reports as task_commands
+from tests.builders import human, simple, step_of, sub_workflow, wait
 from tests.page_text import html, page_text, run_url
-from tests.stored_scenarios import claim_next, define_workflow, newest_attempt_of, start_run_of, step
+from tests.scenario import claim_next, define_workflow, newest_attempt_of, start_run_of
 
 pytestmark = pytest.mark.django_db
 
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def attempt(clock):
     """Return a claimed attempt."""
-    run = start_run_of(step("charge"))
+    run = start_run_of(simple("charge"))
     claim_next("charge")
     return newest_attempt_of(run, "charge")
 
@@ -149,16 +150,16 @@ def test_a_log_takes_few_queries_at_any_position(operator, attempt, django_asser
 @pytest.mark.parametrize(
     "document",
     [
-        step("nap", "WAIT", inputParameters={"duration": "1 hour"}),
-        step("nap", "HUMAN"),
-        step("nap", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1}),
-        step("nap", "HTTP", inputParameters={"http_request": {"uri": "http://127.0.0.1:9/", "method": "GET"}}),
-        step("nap"),
+        wait("nap", duration="1 hour"),
+        human("nap"),
+        sub_workflow("nap", "child", version=1),
+        step_of("HTTP", "nap", inputParameters={"http_request": {"uri": "http://127.0.0.1:9/", "method": "GET"}}),
+        simple("nap"),
     ],
     ids=["WAIT", "HUMAN", "SUB_WORKFLOW", "HTTP", "pending"],
 )
 def test_a_task_without_a_worker_of_yours_has_no_log(operator, clock, document):
-    define_workflow("child", step("charge"))
+    define_workflow("child", simple("charge"))
     run = start_run_of(document)
     if document["type"] == "HTTP":
         claim_next("HTTP")
@@ -170,7 +171,7 @@ def test_a_task_without_a_worker_of_yours_has_no_log(operator, clock, document):
 
 
 def test_lines_of_a_built_in_worker_are_displayed(operator, clock):
-    run = start_run_of(step("call", "HTTP", inputParameters={"http_request": {"uri": "http://127.0.0.1:9/"}}))
+    run = start_run_of(step_of("HTTP", "call", inputParameters={"http_request": {"uri": "http://127.0.0.1:9/"}}))
     claim_next("HTTP")
     logged(newest_attempt_of(run, "call"), 1)
 

@@ -13,8 +13,8 @@ from conductor_app.access.commands.applications import create_key_of
 from conductor_app.runs.models import Attempt
 from conductor_app.tasks.commands import waits
 from tests.api_fixtures import Api
+from tests.builders import simple
 from tests.clients.wait_until import eventually
-from tests.step_documents import simple
 
 LONG = 60.0
 

@@ -4,10 +4,9 @@ import pytest
 
 from conductor_app.processes import sweeps
 from conductor_app.runs.models import Attempt, Run
-from tests.builders import definition, step, step_without_policy
+from tests.builders import definition, simple, step
 from tests.page_text import page_text
 from tests.scenario import Scenario
-from tests.step_documents import simple
 
 pytestmark = pytest.mark.django_db(transaction=True)
 KEYS = {"fairnessKey": "${workflow.input.tenant}", "fairnessWeight": 2}
@@ -105,7 +104,7 @@ def test_a_key_with_an_invalid_expression_is_refused(api):
 
 
 def test_the_sentence_of_a_waiting_task_names_its_key(operator, clock):
-    scenario = Scenario(clock, step_without_policy("ship"), input={"tenant": "acme"}, **KEYS)
+    scenario = Scenario(clock, simple("ship"), input={"tenant": "acme"}, **KEYS)
     scenario.worker("ship").polls()
     for tenant in ("acme", "acme", "other"):
         clock.advance(seconds=1)
@@ -123,7 +122,7 @@ def test_the_sentence_of_a_waiting_task_names_its_key(operator, clock):
 
 
 def test_the_page_of_a_queue_lists_its_keys(operator, clock):
-    scenario = Scenario(clock, step_without_policy("ship"), input={"tenant": "acme"}, **KEYS)
+    scenario = Scenario(clock, simple("ship"), input={"tenant": "acme"}, **KEYS)
     page = "/admin/queue/?name=ship"
     for tenant in ("acme", "<b>", "acme"):
         clock.advance(seconds=1)
@@ -136,6 +135,6 @@ def test_the_page_of_a_queue_lists_its_keys(operator, clock):
 
 
 def test_the_page_of_a_queue_without_keys_does_not_mention_them(operator, clock):
-    Scenario(clock, step_without_policy("ship"))
+    Scenario(clock, simple("ship"))
 
     assert "Fairness" not in page_text(operator.get("/admin/queue/?name=ship"))

@@ -5,7 +5,8 @@ import pytest
 from conductor_app.definitions.store import parsed_definition
 from conductor_app.runs.models import Attempt
 from conductor_app.tasks.queries.input_origins import input_origins
-from tests.stored_scenarios import claim_and_report, define_workflow, start_run_of, step
+from tests.builders import set_variable, simple, step_of, sub_workflow
+from tests.scenario import claim_and_report, define_workflow, start_run_of
 
 pytestmark = pytest.mark.django_db
 
@@ -26,8 +27,8 @@ def pages(clock):
     """A run whose loop has ended after three iterations."""
     inputs = {"page": "${pages.output.iteration}", "label": "page ${pages.output.iteration} of ${workflow.input.book}"}
     inputs |= {"text": "${read.output.text}", "previous": "${check.output.verdict}"}
-    body = [step("read"), step("check", inputParameters=inputs)]
-    loop = step("pages", "DO_WHILE", loopCondition="$.pages['iteration'] < 3", loopOver=body)
+    body = [simple("read"), simple("check", inputParameters=inputs)]
+    loop = step_of("DO_WHILE", "pages", loopCondition="$.pages['iteration'] < 3", loopOver=body)
     run = start_run_of(loop, input={"book": "Emma"})
     for number in (1, 2, 3):
         claim_and_report("read", output={"text": f"text {number}"})
@@ -54,8 +55,8 @@ def test_a_value_within_a_text_shows_the_text_if_its_source_has_changed(pages):
 
 
 def test_a_value_that_appeared_later_is_reported_as_missing_at_that_time(clock):
-    setter = step("set", "SET_VARIABLE", inputParameters={"total": 7})
-    run = start_run_of(step("ship", inputParameters={"total": "${workflow.variables.total}"}), setter, step("bill"))
+    setter = set_variable("set", total=7)
+    run = start_run_of(simple("ship", inputParameters={"total": "${workflow.variables.total}"}), setter, simple("bill"))
     claim_and_report("ship")
 
     (origin,) = origins_of(run, "ship").values()
@@ -65,14 +66,9 @@ def test_a_value_that_appeared_later_is_reported_as_missing_at_that_time(clock):
 
 
 def test_the_input_of_a_sub_workflow_is_shown_from_its_sources(clock):
-    define_workflow("payment", step("charge"))
-    sub = step(
-        "pay",
-        "SUB_WORKFLOW",
-        subWorkflowParam={"name": "payment", "version": 1},
-        inputParameters={"amount": "${pick.output.amount}"},
-    )
-    run = start_run_of(step("pick"), sub)
+    define_workflow("payment", simple("charge"))
+    sub = sub_workflow("pay", "payment", version=1, inputParameters={"amount": "${pick.output.amount}"})
+    run = start_run_of(simple("pick"), sub)
     claim_and_report("pick", output={"amount": 12})
 
     assert origins_of(run, "pay")["amount"].value == 12

@@ -19,10 +19,10 @@ from conductor_app.tasks.commands import queues as queue_commands
 from conductor_app.tasks.commands.next_claim import NextClaim
 from conductor_app.utils import fault_points
 from tests.access.users import api_client_of, create_application, grant_access
+from tests.builders import simple
 from tests.db.round_trips import RoundTrips
 from tests.runs.test_statements import Counted
 from tests.scenario import ACTOR
-from tests.step_documents import simple
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

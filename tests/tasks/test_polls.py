@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.step_documents import simple, step
+from tests.builders import simple, step_of
 
 
 def test_a_batch_poll_without_tasks_returns_an_empty_list(api):
@@ -94,7 +94,7 @@ def test_settings_of_the_task_definition_are_delivered_with_the_task(api, monkey
     assert task["runtimeMetadata"] == {"KEY": "s3cret", "REGION": "north"}
 
 
-DYNAMIC_FORK = step(
+DYNAMIC_FORK = step_of(
     "FORK_JOIN_DYNAMIC",
     "fork",
     dynamicForkTasksParam="tasks",
@@ -107,13 +107,13 @@ GREEDY = simple("steal", taskDefinition={"name": "steal", "runtimeMetadata": ["K
 @pytest.mark.parametrize(
     ("document", "input"),
     [
-        ([DYNAMIC_FORK, step("JOIN", "join")], {"tasks": [GREEDY]}),
+        ([DYNAMIC_FORK, step_of("JOIN", "join")], {"tasks": [GREEDY]}),
         (
-            [DYNAMIC_FORK, step("JOIN", "join")],
-            {"tasks": [step("DO_WHILE", "again", loopOver=[GREEDY], loopCondition="false")]},
+            [DYNAMIC_FORK, step_of("JOIN", "join")],
+            {"tasks": [step_of("DO_WHILE", "again", loopOver=[GREEDY], loopCondition="false")]},
         ),
         (
-            [step("SUB_WORKFLOW", "child", subWorkflowParam={"workflowDefinition": "${workflow.input.child}"})],
+            [step_of("SUB_WORKFLOW", "child", subWorkflowParam={"workflowDefinition": "${workflow.input.child}"})],
             {"child": {"name": "child", "version": 1, "schemaVersion": 2, "tasks": [GREEDY]}},
         ),
     ],
@@ -133,7 +133,7 @@ def test_a_task_definition_in_data_gets_no_secrets(api, monkeypatch, document, i
 def test_a_branch_in_data_gets_the_settings_of_its_registered_task_definition(api, monkeypatch):
     monkeypatch.setenv("CONDUCTOR_SECRET_KEY", "s3cret-enough")
     api.post("/metadata/taskdefs", [{"name": "pay", "runtimeMetadata": ["KEY"]}])
-    api.define(DYNAMIC_FORK, step("JOIN", "join"))
+    api.define(DYNAMIC_FORK, step_of("JOIN", "join"))
     api.start(input={"tasks": [simple("pay")]})
 
     [task] = api.poll("pay")
@@ -168,7 +168,7 @@ def test_settings_of_the_task_definition_are_redacted_in_a_line_that_its_worker_
 
 
 def test_a_task_of_a_dynamic_branch_contains_its_own_step(api):
-    api.define(DYNAMIC_FORK, step("JOIN", "join"))
+    api.define(DYNAMIC_FORK, step_of("JOIN", "join"))
     workflow_id = api.start(input={"tasks": [simple("pay", description="made on the way")]})
 
     [task] = api.poll("pay")

@@ -14,7 +14,7 @@ from conductor_app.runs.models import Attempt
 from conductor_app.tasks.commands import queues as queue_commands
 from conductor_app.tasks.commands.pollers import LOOKUP_SECONDS, QueueLookups, standalone_queue
 from conductor_app.tasks.store import count_claimable, find_next_visible
-from tests.builders import policy, step, step_without_policy
+from tests.builders import policy, simple, step
 from tests.clients.wait_until import eventually
 from tests.scenario import Scenario
 
@@ -184,7 +184,7 @@ LIMITS = {
 @pytest.mark.parametrize(("limits", "claimed"), LIMITS.values(), ids=LIMITS)
 @pytest.mark.parametrize("count", [1, 2, 9])
 def test_a_lookup_finds_as_many_attempts_as_a_poll_can_claim(clock, limits, claimed, count):
-    scenario = Scenario(clock, step_without_policy("pay"), tasks=[policy("pay", **limits)])
+    scenario = Scenario(clock, simple("pay"), tasks=[policy("pay", **limits)])
     for _ in range(4):
         scenario.starts("order")
     Attempt.objects.filter(pk=scenario.task("pay").pk).update(name="other", priority=-1)
@@ -196,7 +196,7 @@ def test_a_lookup_finds_as_many_attempts_as_a_poll_can_claim(clock, limits, clai
 
 
 def test_attempts_that_a_limit_holds_back_wake_no_poll(clock, waiters, lookups):
-    scenario = Scenario(clock, step_without_policy("pay"), tasks=[policy("pay", concurrent_limit=1)])
+    scenario = Scenario(clock, simple("pay"), tasks=[policy("pay", concurrent_limit=1)])
     scenario.starts("order")
 
     with waiting(waiters, "pay", "pay") as polls:

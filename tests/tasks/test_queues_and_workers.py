@@ -7,7 +7,7 @@ from conductor_app.runs.models import Attempt, TaskLog
 from conductor_app.tasks.models import MinuteCount, Poller, QueueHold, WorkerHold
 from conductor_app.tasks.queries import queues as queue_insight
 from conductor_app.tasks.queries import workers
-from tests.builders import policy, step, step_without_policy
+from tests.builders import policy, simple, step
 from tests.page_text import html, page_text
 from tests.scenario import Scenario
 
@@ -22,7 +22,7 @@ def queue(name: str) -> str:
 @pytest.fixture
 def limited(clock) -> Scenario:
     """Return a scenario in which one of three tasks is claimed and the limit blocks the others."""
-    scenario = Scenario(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=1)])
+    scenario = Scenario(clock, simple("ship"), tasks=[policy("ship", concurrent_limit=1)])
     for _ in range(2):
         clock.advance(seconds=1)
         scenario.starts("order")
@@ -168,7 +168,7 @@ def test_an_action_on_a_worker_returns_to_its_search(operator, limited):
 
 def test_a_queue_counts_claimed_tasks_and_lists_the_first(operator, clock, monkeypatch):
     monkeypatch.setattr(queue_insight, "MAX_RUNNING", 1)
-    scenario = Scenario(clock, step_without_policy("ship"))
+    scenario = Scenario(clock, simple("ship"))
     for name in ("van@7", "van@8"):
         scenario.starts("order")
         scenario.worker("ship", name).polls()
@@ -274,7 +274,7 @@ def test_a_worker_with_clock_skew_is_marked(operator, limited, clock, off, said)
 
 
 def test_the_lines_of_a_former_claim_say_nothing_about_the_clock_of_a_worker(operator, clock):
-    scenario = Scenario(clock, step_without_policy("ship"))
+    scenario = Scenario(clock, simple("ship"))
     van = scenario.worker("ship", "van@7")
     van.polls()
     TaskLog.objects.create(attempt_id=scenario.task("ship").pk, at=clock.now(), line="on my way")

@@ -11,10 +11,9 @@ from conductor_app.tasks.commands import queues as queue_commands
 from conductor_app.tasks.models import MinuteCount
 from conductor_app.tasks.queries.queues import queue_position
 from conductor_app.tasks.queries.waiting import closed_gates
-from tests.builders import policy, step, step_without_policy
+from tests.builders import policy, simple, step
 from tests.runs.test_statements import Counted
-from tests.scenario import ACTOR, Scenario, run_commit_hooks
-from tests.stored_scenarios import explain_attempt
+from tests.scenario import ACTOR, Scenario, explain_attempt, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 
@@ -55,7 +54,7 @@ def test_a_pause_until_a_time_ends_automatically(clock):
 
 
 def test_a_pause_affects_only_its_queue_and_limited_tasks_too(clock):
-    scenario = Scenario(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=5)])
+    scenario = Scenario(clock, simple("ship"), tasks=[policy("ship", concurrent_limit=5)])
     do(queue_commands.pause_queue, "east:ship")
     assert "queue" not in obstacles(scenario.task("ship"))
     do(queue_commands.pause_queue, "ship")
@@ -215,7 +214,7 @@ def test_counts_are_stored_for_a_month(clock):
 
 
 def test_a_shut_limit_names_its_holders_and_raising_it_releases(clock):
-    scenario = Scenario(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=1)])
+    scenario = Scenario(clock, simple("ship"), tasks=[policy("ship", concurrent_limit=1)])
     scenario.worker("ship", "w7").polls()
     waiting = scenario.starts("order").task("ship")
 
@@ -228,7 +227,7 @@ def test_a_shut_limit_names_its_holders_and_raising_it_releases(clock):
 
 
 def test_an_exhausted_rate_limit_states_when_it_reopens(clock):
-    scenario = Scenario(clock, step_without_policy("ship"), tasks=[policy("ship", rate_count=1, rate_seconds=60)])
+    scenario = Scenario(clock, simple("ship"), tasks=[policy("ship", rate_count=1, rate_seconds=60)])
     scenario.worker("ship").completes()
     clock.advance(seconds=20)
     waiting = scenario.starts("order").task("ship")

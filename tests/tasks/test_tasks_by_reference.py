@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.step_documents import simple, step
+from tests.builders import human, simple, step_of
 
 
 @pytest.fixture
 def workflow_id(api, clock):
     """Return the id of a workflow that waits for a person."""
-    api.define(step("HUMAN", "approve"), simple("ship"))
+    api.define(human("approve"), simple("ship"))
     return api.start()
 
 
@@ -63,7 +63,7 @@ def test_the_workflow_is_returned_only_if_a_task_was_open(api, workflow_id):
 
 
 def test_a_task_of_a_loop_is_found_with_and_without_its_iteration(api):
-    api.define(step("DO_WHILE", "loop", loopCondition="false", loopOver=[step("HUMAN", "approve")]))
+    api.define(step_of("DO_WHILE", "loop", loopCondition="false", loopOver=[human("approve")]))
     with_turn, without = api.start(), api.start()
 
     assert api.post(f"/tasks/{with_turn}/approve__1/COMPLETED", {}).content
@@ -71,11 +71,11 @@ def test_a_task_of_a_loop_is_found_with_and_without_its_iteration(api):
 
 
 def test_tasks_whose_references_have_two_underscores_are_found(api):
-    inner = step("DO_WHILE", "in__2", loopCondition="false", loopOver=[step("HUMAN", "ask__a__7")])
+    inner = step_of("DO_WHILE", "in__2", loopCondition="false", loopOver=[human("ask__a__7")])
     api.define(
-        step("HUMAN", "__first_1"),
-        step("DO_WHILE", "out__er", loopCondition="false", loopOver=[inner]),
-        step("HUMAN", "last__"),
+        human("__first_1"),
+        step_of("DO_WHILE", "out__er", loopCondition="false", loopOver=[inner]),
+        human("last__"),
     )
     run = api.start()
 

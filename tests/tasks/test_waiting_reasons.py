@@ -4,7 +4,8 @@ import pytest
 
 from conductor_app.runs.commands import control
 from conductor_app.tasks.queries.waiting import closed_gates
-from tests.stored_scenarios import (
+from tests.builders import simple
+from tests.scenario import (
     claim_and_report,
     claim_next,
     define_task,
@@ -13,7 +14,6 @@ from tests.stored_scenarios import (
     newest_attempt_of,
     start_run,
     start_run_of,
-    step,
 )
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +24,7 @@ def closed_sentences(attempt):
 
 
 def test_an_attempt_of_a_never_polled_queue_states_that(clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
 
     assert closed_sentences(newest_attempt_of(run, "ship")) == {"polled": "No worker has ever polled queue `ship`."}
 
@@ -32,7 +32,7 @@ def test_an_attempt_of_a_never_polled_queue_states_that(clock):
 def test_a_queue_without_a_poll_for_a_minute_has_no_workers(clock):
     claim_next("ship")
     clock.advance(seconds=720)
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
 
     assert closed_sentences(newest_attempt_of(run, "ship")) == {
         "polled": "No worker has polled queue `ship` for 12 min."
@@ -41,7 +41,7 @@ def test_a_queue_without_a_poll_for_a_minute_has_no_workers(clock):
 
 def test_a_retry_states_the_end_of_its_delay(clock):
     define_task("charge", retryCount=1, retryDelaySeconds=10)
-    run = start_run_of(step("charge"))
+    run = start_run_of(simple("charge"))
     claim_and_report("charge", "FAILED")
     clock.advance(seconds=4)
 
@@ -50,7 +50,7 @@ def test_a_retry_states_the_end_of_its_delay(clock):
 
 def test_a_full_limit_states_the_number_of_claimed_tasks(clock):
     define_task("ship", concurrentExecLimit=1)
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     start_run("order"), start_run("order")
     first = claim_next("ship")
     waiting = newest_attempt_of(start_run("order"), "ship")
@@ -61,7 +61,7 @@ def test_a_full_limit_states_the_number_of_claimed_tasks(clock):
 
 def test_an_exhausted_rate_states_its_claims_and_window(clock):
     define_task("ship", rateLimitPerFrequency=1, rateLimitFrequencyInSeconds=60)
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     start_run("order")
     claim_and_report("ship")
     waiting = newest_attempt_of(start_run("order"), "ship")
@@ -71,7 +71,7 @@ def test_an_exhausted_rate_states_its_claims_and_window(clock):
 
 def test_a_later_limit_applies_to_pending_attempts(clock):
     define_task("ship")
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     start_run("order")
     clock.advance(seconds=1)
     waiting = newest_attempt_of(start_run("order"), "ship")
@@ -82,7 +82,7 @@ def test_a_later_limit_applies_to_pending_attempts(clock):
 
 
 def test_a_rate_limited_run_names_the_limit_of_its_workflow(clock):
-    define_workflow("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
+    define_workflow("order", simple("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
     start_run("order")
     held = start_run("order")
 
@@ -92,7 +92,7 @@ def test_a_rate_limited_run_names_the_limit_of_its_workflow(clock):
 
 def test_a_paused_run_is_reported_without_blocking_attempts(clock):
     claim_next("ship")
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     control.pause_run(run.pk, "ann")
 
     waiting = newest_attempt_of(run, "ship")
@@ -105,7 +105,7 @@ def test_a_paused_run_is_reported_without_blocking_attempts(clock):
 
 def test_an_attempt_is_dispatched_only_if_every_gate_is_open(clock):
     define_task("ship", concurrentExecLimit=1)
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     claim_next("ship")
     first = newest_attempt_of(start_run("order"), "ship")
     clock.advance(seconds=1)
@@ -118,7 +118,7 @@ def test_an_attempt_is_dispatched_only_if_every_gate_is_open(clock):
 
 
 def test_a_claimed_attempt_has_no_explanation(clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     claim_and_report("ship")
 
     assert explain_attempt(newest_attempt_of(run, "ship").pk) == []

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.runs.models import Attempt
-from tests.builders import policy, step, step_without_policy
+from tests.builders import policy, simple, step
 from tests.page_text import button_names, html, page_text
 from tests.scenario import ACTOR, Scenario
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def waiting(clock) -> tuple[Scenario, Attempt]:
     """Return the second of two runs; the first holds the only slot of a limit."""
-    scenario = Scenario(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=1)])
+    scenario = Scenario(clock, simple("ship"), tasks=[policy("ship", concurrent_limit=1)])
     clock.advance(seconds=1)
     attempt = scenario.starts("order").task("ship")
     scenario.worker("ship", "van@7").polls()
@@ -28,11 +28,11 @@ def page(attempt: Attempt) -> str:
 def test_the_page_names_the_gate_and_its_holders(operator, waiting):
     scenario, attempt = waiting
 
-    told = page_text(operator.get(page(attempt)))
+    text = page_text(operator.get(page(attempt)))
 
-    assert "1 of 1 tasks of this name run (concurrentExecLimit). Position 1" in told
-    assert f"…{scenario.id[-4:]} with van@7" in told
-    assert "Change the limit in the definition" in told
+    assert "1 of 1 tasks of this name run (concurrentExecLimit). Position 1" in text
+    assert f"…{scenario.id[-4:]} with van@7" in text
+    assert "Change the limit in the definition" in text
 
 
 def test_raising_the_limit_opens_the_gate(operator, waiting):
@@ -52,7 +52,7 @@ def test_a_task_that_is_not_waiting_is_labeled_as_such(operator, waiting):
 
 def test_the_estimate_agrees_with_the_rate_limit(operator, clock):
     limit = policy("ship", rate_count=2, rate_seconds=120)
-    scenario = Scenario(clock, step_without_policy("ship"), tasks=[limit])
+    scenario = Scenario(clock, simple("ship"), tasks=[limit])
     scenario.worker("ship").completes()
     clock.advance(seconds=30)
     scenario.starts("order")

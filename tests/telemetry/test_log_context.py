@@ -60,8 +60,8 @@ def test_every_log_line_of_a_request_has_its_id_and_its_objects(client, clock, l
     assert reply["X-Request-Id"] == "from-the-proxy"
     assert {line["event"] for line in lines()} >= {"run_undecidable", "request_completed"}
     assert {line["request_id"] for line in lines()} == {"from-the-proxy"}
-    told = next(line for line in lines() if line["event"] == "run_undecidable")
-    assert (told["run_id"], told["attempt_id"], told["level"]) == (scenario.id, attempt, "error")
+    line = next(each for each in lines() if each["event"] == "run_undecidable")
+    assert (line["run_id"], line["attempt_id"], line["level"]) == (scenario.id, attempt, "error")
     assert "4111" not in json.dumps(lines())
 
 

@@ -25,13 +25,12 @@ from conductor_app.system_tasks.http import Http, HttpLimits
 from conductor_app.system_tasks.publishing import EventWorker, KafkaPublish
 from conductor_app.tasks.commands.claims import claim_tasks
 from conductor_app.telemetry import log_context as spans
-from tests.builders import definition, event, policy, start_workflow, step, sub_workflow
+from tests.builders import definition, event, policy, simple, start_workflow, step, sub_workflow
 from tests.clients.wait_until import eventually
 from tests.free_port import free_port
 from tests.recording_web_server import json_answer, running_web_server
 from tests.runs.test_statements import Counted
 from tests.scenario import Scenario, register_definitions, run_commit_hooks
-from tests.step_documents import simple
 from tests.telemetry.test_spans import CALLER, collector  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.django_db
@@ -158,7 +157,7 @@ def test_an_event_starts_a_run_in_its_trace(clock):
     register_definitions(definition(step("pay")))
     action = {"action": "start_workflow", "start_workflow": {"name": "order"}}
     handler = {"name": "orders", "event": "nats:orders", "active": True, "actions": [action]}
-    event_handlers.create_handlers([handler], "a test")
+    event_handlers.create_handlers([handler], "ann")
 
     with run_commit_hooks():
         receive_event("nats:orders", "m1", with_trace_of({"n": 1}, CALLER), "nats")

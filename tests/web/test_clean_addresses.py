@@ -7,7 +7,8 @@ import pytest
 from django.urls import reverse
 
 from conductor_app.failures import commands as failure_groups
-from tests.stored_scenarios import claim_and_report, define_task, start_run_of, step
+from tests.builders import simple
+from tests.scenario import claim_and_report, define_task, start_run_of
 
 RUNS = "/admin/conductor/run/"
 
@@ -54,7 +55,7 @@ def test_every_page_of_the_navigation_removes_empty_parameters(operator):
 
 def test_filters_and_tabs_of_lists_link_to_addresses_without_empty_parameters(operator, clock):
     define_task("charge", retryCount=0)
-    start_run_of(step("charge"))
+    start_run_of(simple("charge"))
     claim_and_report("charge", "FAILED", reason="no funds")
     failure_groups.group_failures(100)
 

@@ -7,8 +7,9 @@ from conductor_app.runs.models import Attempt
 from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.web.badges import mark_names
 from conductor_app.web.documents import render_tree
+from tests.builders import simple
 from tests.page_text import html, run_url
-from tests.stored_scenarios import claim_next, define_task, define_workflow, start_run, step
+from tests.scenario import claim_next, define_task, define_workflow, start_run
 
 EVIL = "<script>alert(1)</script>"
 BREAKOUT = '"><img src=x onerror=alert(1)>'
@@ -18,7 +19,7 @@ BREAKOUT = '"><img src=x onerror=alert(1)>'
 def hostile(operator, clock):
     """Return a run in which every name, value and payload contains an attack."""
     define_task("charge", retryCount=0)
-    document = step("charge", inputParameters={EVIL: "${workflow.input.x}", BREAKOUT: BREAKOUT})
+    document = simple("charge", inputParameters={EVIL: "${workflow.input.x}", BREAKOUT: BREAKOUT})
     define_workflow("order", document, description=EVIL)
     run = start_run("order", correlation_id=BREAKOUT, input={"x": EVIL, EVIL: [BREAKOUT]})
     attempt = claim_next("charge", worker=EVIL)

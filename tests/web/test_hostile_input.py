@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders import simple
 from tests.hypothesis_profile import property_settings
-from tests.step_documents import simple
 
 pytestmark = pytest.mark.slow
 

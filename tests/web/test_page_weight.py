@@ -8,8 +8,9 @@ from django.conf import settings
 from django.test import Client, RequestFactory
 
 from conductor_app.web.compression import StaticFiles
+from tests.builders import simple
 from tests.page_text import run_url
-from tests.stored_scenarios import start_run_of, step
+from tests.scenario import start_run_of
 
 KILOBYTE = 1024
 MOST, MOST_WITH_EDITOR = 200 * KILOBYTE, 220 * KILOBYTE
@@ -62,7 +63,7 @@ def test_the_first_visit_to_an_editor_adds_its_script(operator, address):
 
 
 def test_the_first_visit_to_the_page_of_a_run_is_below_200_kilobytes(operator, clock):
-    assert weight(operator, run_url(start_run_of(step("ship")))) < MOST
+    assert weight(operator, run_url(start_run_of(simple("ship")))) < MOST
 
 
 @pytest.mark.parametrize("address", [each for each in (*PAGES, *EDITORS) if "grant" not in each])

@@ -4,8 +4,8 @@ import pytest
 
 from conductor_app.runs.documents.workflows import run_document
 from conductor_app.runs.models import Attempt, Run, Task
+from tests.builders import simple, step_of
 from tests.runs.test_statements import Counted
-from tests.step_documents import simple, step
 
 
 def statements(call):
@@ -64,14 +64,14 @@ def test_a_task_is_polled_and_shown_with_few_statements(api):
 
 
 def test_a_run_as_plain_values_equals_its_json(api):
-    fork = step(
+    fork = step_of(
         "FORK_JOIN_DYNAMIC",
         "fork",
         dynamicForkTasksParam="tasks",
         dynamicForkTasksInputParamName="inputs",
         inputParameters={"tasks": "${workflow.input.tasks}", "inputs": {}},
     )
-    api.define(fork, step("JOIN", "join"), simple("ship"))
+    api.define(fork, step_of("JOIN", "join"), simple("ship"))
     workflow_id = api.start(input={"tasks": [simple("pay"), simple("bill")]})
     api.report(api.poll("pay")[0], "FAILED", reasonForIncompletion="no funds")
 

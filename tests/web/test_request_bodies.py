@@ -8,7 +8,7 @@ from random import randbytes
 import pytest
 
 from conductor_app.web.request_bodies import decompress
-from tests.step_documents import simple
+from tests.builders import simple
 
 DEFINITION = [{"name": "größe", "description": "ein Maß", "ownerEmail": "a@example.org", "retryCount": 1}]
 TEXT = json.dumps(DEFINITION, ensure_ascii=False)

@@ -6,8 +6,10 @@ import pytest
 
 from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.site.sidebar import used_entries
+from tests.access.users import client_with
+from tests.builders import simple
 from tests.page_text import html, run_url
-from tests.stored_scenarios import start_run_of, step
+from tests.scenario import start_run_of
 
 LISTS = [
     "/admin/",
@@ -36,7 +38,7 @@ def test_a_page_contains_nothing_that_its_policy_forbids(operator, path):
 
 
 def test_the_page_of_a_run_obeys_the_policy(operator, clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
 
     assert not INLINE.search(html(operator.get(run_url(run, task="ship"))))
 
@@ -58,8 +60,8 @@ def test_an_anonymous_visitor_sees_nothing(client, db):
         assert client.get(path).status_code == 302, path
 
 
-def test_an_account_without_permissions_sees_no_counts(client, django_user_model):
-    client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
+def test_an_account_without_permissions_sees_no_counts(db):
+    client = client_with()
 
     assert "No access yet" in html(client.get("/admin/"))
     assert client.get("/admin/queues/").status_code == 403
@@ -72,7 +74,7 @@ DIGITS, HALF = "9" * 5000, '"\\ud800"'
 
 @pytest.mark.parametrize("value", [DIGITS, HALF])
 def test_infinite_numbers_and_lone_surrogates_are_reported_in_every_json_field(operator, clock, value):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
     row = WorkflowDefinition.objects.get(name=run.name)
     text = f'{{"name": "typed", "tasks": [{value}], "x": {value}}}'
 
@@ -89,7 +91,7 @@ def test_infinite_numbers_and_lone_surrogates_are_reported_in_every_json_field(o
 
 
 def test_invalid_presets_and_unexpected_forms_are_no_errors(operator, clock):
-    run = start_run_of(step("ship"))
+    run = start_run_of(simple("ship"))
 
     assert operator.get("/admin/conductor/grant/add/", {"user": "²", "group": "9" * 30}).status_code == 200
     assert operator.post(f"/admin/runs/{run.pk}/compare/").status_code == 405

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.effects import UpdateRun
-from tests.builders import dynamic_fork, loop, noop, plan, step, step_without_policy, switch
+from tests.builders import dynamic_fork, loop, noop, plan, simple, step, switch
 from tests.core.simulated_run import RunInMemory
 
 
@@ -16,7 +16,7 @@ def start_run_with_inputs(inputs: dict, **fields) -> RunInMemory:
 
 
 def test_tasks_and_inputs_can_be_separate_lists():
-    tasks = [step_without_policy("a", inputs={"n": 0, "own": True}), step_without_policy("b")]
+    tasks = [simple("a", inputs={"n": 0, "own": True}), simple("b")]
     run = start_run({"tasks": tasks, "inputs": {"a": {"n": 1}}})
 
     assert run.statuses == {"fan": "COMPLETED", "a": "SCHEDULED", "b": "SCHEDULED", "join": "IN_PROGRESS"}
@@ -28,7 +28,7 @@ def test_tasks_and_inputs_can_be_separate_lists():
 
 
 def test_the_join_waits_for_all_and_has_their_outputs():
-    run = start_run({"tasks": [step_without_policy("a"), step_without_policy("b")], "inputs": {}}).completes("a", n=1)
+    run = start_run({"tasks": [simple("a"), simple("b")], "inputs": {}}).completes("a", n=1)
     assert run.statuses["join"] == "IN_PROGRESS"
 
     run.completes("b", n=2)
@@ -38,9 +38,9 @@ def test_the_join_waits_for_all_and_has_their_outputs():
 
 
 def test_the_join_waits_for_the_case_to_which_a_forked_switch_leads():
-    inner = switch("inner", {"on": [step_without_policy("x"), step_without_policy("y")]})
-    outer = switch("outer", {"deep": [step_without_policy("w"), inner], "flat": [step_without_policy("z")], "none": []})
-    workflow_input = {"tasks": [step_without_policy("a"), outer], "inputs": {}, "inner": "on"}
+    inner = switch("inner", {"on": [simple("x"), simple("y")]})
+    outer = switch("outer", {"deep": [simple("w"), inner], "flat": [simple("z")], "none": []})
+    workflow_input = {"tasks": [simple("a"), outer], "inputs": {}, "inner": "on"}
 
     deep = start_run({**workflow_input, "outer": "deep"}).completes("a").completes("w").completes("x")
     assert (deep.statuses["y"], deep.statuses["join"]) == ("SCHEDULED", "IN_PROGRESS")
@@ -117,23 +117,19 @@ def test_a_fork_without_tasks_is_joined_immediately():
     [
         pytest.param({"tasks": "none", "inputs": {}}, id="tasks are not a list"),
         pytest.param({"tasks": [1], "inputs": {}}, id="a task is not an object"),
-        pytest.param({"tasks": [step_without_policy("a")], "inputs": [1]}, id="inputs are not an object"),
+        pytest.param({"tasks": [simple("a")], "inputs": [1]}, id="inputs are not an object"),
         pytest.param({"tasks": [{"name": "a"}], "inputs": {}}, id="a task without a reference"),
         pytest.param(
-            {"tasks": [step_without_policy("a"), step_without_policy("a")], "inputs": {}},
+            {"tasks": [simple("a"), simple("a")], "inputs": {}},
             id="a reference that occurs twice",
         ),
-        pytest.param({"tasks": [step_without_policy("after")], "inputs": {}}, id="a reference of the definition"),
-        pytest.param({"tasks": [step_without_policy("join")], "inputs": {}}, id="the reference of its own join"),
+        pytest.param({"tasks": [simple("after")], "inputs": {}}, id="a reference of the definition"),
+        pytest.param({"tasks": [simple("join")], "inputs": {}}, id="the reference of its own join"),
         pytest.param(
             {"tasks": [loop("l", step("after"), times=2)], "inputs": {}}, id="a duplicate reference nested in a task"
         ),
-        pytest.param(
-            {"tasks": [{**step_without_policy("a"), "retryCount": "many"}], "inputs": {}}, id="a field of a wrong type"
-        ),
-        pytest.param(
-            {"tasks": [{**step_without_policy("a"), "inputParameters": [1]}], "inputs": {}}, id="inputs of a wrong type"
-        ),
+        pytest.param({"tasks": [{**simple("a"), "retryCount": "many"}], "inputs": {}}, id="a field of a wrong type"),
+        pytest.param({"tasks": [{**simple("a"), "inputParameters": [1]}], "inputs": {}}, id="inputs of a wrong type"),
     ],
 )
 def test_an_invalid_list_fails_the_run_with_a_reason(input):
@@ -145,7 +141,7 @@ def test_an_invalid_list_fails_the_run_with_a_reason(input):
 
 def test_registered_task_definitions_apply_to_forked_tasks():
     run = start_run(
-        {"tasks": [step_without_policy("a", name="pay")], "inputs": {}},
+        {"tasks": [simple("a", name="pay")], "inputs": {}},
         pay={"name": "pay", "retryCount": 1, "retryDelaySeconds": 0},
     )
 
@@ -153,7 +149,7 @@ def test_registered_task_definitions_apply_to_forked_tasks():
 
 
 def test_an_undefined_forked_task_has_one_attempt():
-    assert start_run({"tasks": [step_without_policy("a")], "inputs": {}}).fails("a").status == "FAILED"
+    assert start_run({"tasks": [simple("a")], "inputs": {}}).fails("a").status == "FAILED"
 
 
 def test_a_branch_may_be_a_loop():
@@ -192,7 +188,7 @@ def test_a_dynamic_fork_in_a_loop_forks_in_each_iteration():
 
 def test_a_fork_that_failed_can_be_retried():
     run = start_run({"tasks": "none", "inputs": {}})
-    run.apply(lambda run, ctx, now: iter([UpdateRun({"input": {"tasks": [step_without_policy("a")], "inputs": {}}})]))
+    run.apply(lambda run, ctx, now: iter([UpdateRun({"input": {"tasks": [simple("a")], "inputs": {}}})]))
 
     run.retry()
 

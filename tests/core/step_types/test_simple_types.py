@@ -12,9 +12,9 @@ from tests.builders import (
     plan,
     policy,
     set_variable,
+    simple,
     start_workflow,
     step,
-    step_without_policy,
     terminate,
 )
 from tests.core.simulated_run import RunInMemory
@@ -143,7 +143,7 @@ def test_a_workflow_that_cannot_be_started_fails_the_task(request_):
 
 
 def test_an_unknown_step_type_is_a_task_for_workers_of_that_type():
-    run = RunInMemory(plan({**step_without_policy("odd", "some_name"), "type": "CUSTOM"}))
+    run = RunInMemory(plan({**simple("odd", "some_name"), "type": "CUSTOM"}))
 
     assert run.task("odd").attempt.queue == "CUSTOM"
 
