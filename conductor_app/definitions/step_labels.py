@@ -1,10 +1,12 @@
-"""Plain names of step types, which the editor, diagrams and the catalog show beside or instead of the type."""
+"""Plain names of step types, which pages show instead of the type, and of the places of steps."""
 
 from collections.abc import Mapping
 
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..core.definition import DEFAULT_TYPE, FORK
+from ..core.step_edits import StepPlace
 from ..core.step_types import ai, decisions, forks, loops, other_runs, sub_workflows, try_catch, waiting, worker_tasks
 from ..utils.formatting import LazyText
 
@@ -59,3 +61,13 @@ def type_label(type: str) -> str:
     """Return the plain name of a step type. Workers execute types that are not registered."""
     label = TYPE_LABELS.get(forks.ForkJoin.type if type == FORK else type, TYPE_LABELS[DEFAULT_TYPE])
     return str(label)
+
+
+def place_label(place: StepPlace) -> str:
+    """Return a place for a new step in words, such as `after charge`."""
+    if place.after:
+        return _("after %(ref)s") % {"ref": place.after}
+    label = _("branch %(number)s") % {"number": place.branch} if place.branch else place.label
+    if around := f"{place.owner} › {label}" if label else place.owner:
+        return _("first in %(ref)s") % {"ref": around}
+    return _("at the start")

@@ -155,7 +155,8 @@ def find_pages(site: AdminSite, request: HttpRequest, term: str) -> Iterator[Pal
         for page in entry["pages"]:
             name, of = str(page["name"]), str(entry["name"])
             if term.lower() in name.lower() and page.get("admin_url"):
-                yield PaletteHit(_("Page"), name, page["admin_url"], page["icon"], of if of != name else "", True)
+                note, key = of if of != name else "", page.get("key", "")
+                yield PaletteHit(_("Page"), name, page["admin_url"], page["icon"], note, True, key)
 
 
 def find_statuses(request: HttpRequest, term: str) -> Iterator[PaletteHit]:

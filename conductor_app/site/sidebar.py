@@ -40,7 +40,7 @@ class SidebarEntry:
     """One entry: its model or page, its label, its icon, the pages that are tabs beside it, and paths below it.
 
     `below`: prefixes of other paths, relative to the overview, whose pages mark this entry. `name`: the name of an
-    entry that is not that of its first page.
+    entry that is not that of its first page. `key`: the key that opens the entry after the key G.
     """
 
     target: Any
@@ -49,6 +49,7 @@ class SidebarEntry:
     tabs: "tuple[SidebarEntry, ...]" = ()
     below: tuple[str, ...] = ()
     name: str | LazyText = ""
+    key: str = ""
 
     @property
     def pages(self) -> "tuple[SidebarEntry, ...]":
@@ -91,17 +92,26 @@ OPTIONAL = {
 """Entries that are in the menu once they are used. Before that, the page Admin has them as cards."""
 SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
     "operate": (
-        SidebarEntry("index", _("Overview"), "overview"),
+        SidebarEntry("index", _("Overview"), "overview", key="o"),
         SidebarEntry(
-            Run, _("Runs"), "runs", (SidebarEntry("bulk", _("Bulk operations"), "do-retry"),), below=("runs/", "views/")
+            Run,
+            _("Runs"),
+            "runs",
+            (SidebarEntry("bulk", _("Bulk operations"), "do-retry"),),
+            below=("runs/", "views/"),
+            key="r",
         ),
-        SidebarEntry("failures", _("Failures"), "failures"),
+        SidebarEntry("failures", _("Failures"), "failures", key="f"),
         SidebarEntry(
-            "human_tasks", _("Human tasks"), "inbox", (SidebarEntry("form_templates", _("Form templates"), "inbox"),)
+            "human_tasks",
+            _("Human tasks"),
+            "inbox",
+            (SidebarEntry("form_templates", _("Form templates"), "inbox"),),
+            key="h",
         ),
-        SidebarEntry("queues", _("Queues"), "queues", below=("queue/", "why-waiting/")),
-        SidebarEntry("workers", _("Workers"), "workers"),
-        SidebarEntry("alerts", _("Alerts"), "bell", below=("alert-targets/",)),
+        SidebarEntry("queues", _("Queues"), "queues", below=("queue/", "why-waiting/"), key="q"),
+        SidebarEntry("workers", _("Workers"), "workers", key="k"),
+        SidebarEntry("alerts", _("Alerts"), "bell", below=("alert-targets/",), key="a"),
     ),
     "design": (
         SidebarEntry(
@@ -109,12 +119,19 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
             _("Workflows"),
             "workflows",
             (SidebarEntry("definition_drift", _("Definitions from Git"), "workflows"),),
+            key="w",
         ),
-        SidebarEntry(TaskDefinition, _("Task definitions"), "tasks"),
+        SidebarEntry(TaskDefinition, _("Task definitions"), "tasks", key="t"),
         SidebarEntry(
-            Schedule, _("Schedules"), "schedules", (SidebarEntry(ScheduleExecution, _("Scheduled starts"), "starts"),)
+            Schedule,
+            _("Schedules"),
+            "schedules",
+            (SidebarEntry(ScheduleExecution, _("Scheduled starts"), "starts"),),
+            key="s",
         ),
-        SidebarEntry("events", _("Events"), "events", below=("conductor/eventhandler/", "webhooks/", "event-sources/")),
+        SidebarEntry(
+            "events", _("Events"), "events", below=("conductor/eventhandler/", "webhooks/", "event-sources/"), key="e"
+        ),
     ),
 }
 CARDS = (
@@ -151,7 +168,7 @@ CARDS = (
         (
             SidebarEntry(
                 Grant,
-                _("Permissions"),
+                _("Grants"),
                 "permissions",
                 (SidebarEntry(User, _("Users"), "person"), SidebarEntry(Group, _("Groups and roles"), "people")),
             ),
@@ -255,7 +272,7 @@ def _build_entries(
 def _build_entry(entry: SidebarEntry, available: Mapping[Any, dict[str, Any]], path: str) -> dict[str, Any] | None:
     """Return an entry with its pages that the user may open, or None if there are none. It links to the first one."""
     pages = [
-        available[page.target] | {"name": page.label, "icon": page.icon}
+        available[page.target] | {"name": page.label, "icon": page.icon, "key": page.key}
         for page in entry.pages
         if available.get(page.target, {}).get("admin_url")
     ]
@@ -270,7 +287,7 @@ def _build_admin(cards: list[dict[str, Any]], path: str) -> dict[str, Any]:
     """Return the entry of the page Admin. Its pages are those of its cards."""
     address, name = reverse(f"admin:{ADMIN}"), _("Admin")
     entries = [entry for card in cards for entry in card["entries"]]
-    page = {"name": name, "icon": "server", "admin_url": address}
+    page = {"name": name, "icon": "server", "admin_url": address, "key": "m"}
     return page | {
         "pages": [page, *(each for entry in entries for each in entry["pages"])],
         "cards": cards,

@@ -77,8 +77,8 @@ def format_action(action: str) -> str:
 
 @register.filter("step_type")
 def render_step_type(type: str) -> SafeString:
-    """Render the plain name of a step type, and the type in small."""
-    return format_html('{} <code class="step-type">{}</code>', type_label(type), type)
+    """Render the plain name of a step type. The type is its tooltip."""
+    return format_html('<span title="{}">{}</span>', type, type_label(type))
 
 
 @register.filter("step_type_name")

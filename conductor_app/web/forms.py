@@ -23,6 +23,7 @@ from ..core.schemas import (
     build_form,
     fits_form,
     format_typed,
+    format_value,
     parse_form,
     split_document,
 )
@@ -269,10 +270,18 @@ class RenderedField:
     text: str
     errors: list[str]
     inner: "list[RenderedField]"
+    labels: Mapping[str, str | LazyText] | None = None
+    """Labels of choices, for those that are not shown as they are."""
 
     @property
     def id(self) -> str:
         return "id_" + self.field.name.replace(".", "-")
+
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        """Return the choices as texts, each with its label."""
+        labels = self.labels or {}
+        return [(text, str(labels.get(text, text))) for text in map(format_value, self.field.choices)]
 
     @property
     def is_long(self) -> bool:

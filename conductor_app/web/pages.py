@@ -197,7 +197,7 @@ class CappedPaginator(Paginator):
 
 @dataclass(frozen=True, slots=True)
 class PaletteHit:
-    """One hit: its kind, its name, its address, and a secondary text."""
+    """One hit: its kind, its name, its address, and a secondary text. `key`: the key that opens it after the key G."""
 
     kind: str
     name: str
@@ -205,6 +205,7 @@ class PaletteHit:
     icon: str
     note: str = ""
     is_page: bool = False
+    key: str = ""
 
 
 Source = Callable[[HttpRequest, str], Iterator[PaletteHit]]

@@ -90,6 +90,11 @@
     }
   });
 
+  // Links of the breadcrumbs lead back to a list with the filters that it had.
+  const queryKey = (path) => `ops.query.${path}`;
+  sessionStorage.setItem(queryKey(location.pathname), location.search);
+  for (const link of document.querySelectorAll(".breadcrumbs a")) link.search ||= sessionStorage.getItem(queryKey(link.pathname)) || "";
+
   // A search adds only the fields that have a value to the address. Without scripts, the server redirects.
   document.addEventListener("formdata", ({ target, formData }) => {
     if (target.method !== "get") return;
@@ -154,6 +159,17 @@
     "?": () => showDialog("keys"),
   };
 
+  // The key G and a letter open a page of the menu.
+  const LEAD_MS = 1500;
+  let ledAt = -LEAD_MS;
+  const goTo = (event) => {
+    const isLed = event.timeStamp - ledAt < LEAD_MS;
+    ledAt = event.key === "g" ? event.timeStamp : -LEAD_MS;
+    const link = isLed && document.querySelector(`#side a[data-key="${CSS.escape(event.key)}"]`);
+    if (link) link.click();
+    return Boolean(link) || event.key === "g";
+  };
+
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") for (const menu of openMenus()) { menu.open = false; menu.querySelector("summary").focus(); }
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k" && !event.altKey) {
@@ -163,7 +179,7 @@
       return;
     }
     const busy = event.target.closest("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable], dialog");
-    if (busy || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(KEYS, event.key)) return;
+    if (busy || event.ctrlKey || event.metaKey || event.altKey || goTo(event) || !Object.hasOwn(KEYS, event.key)) return;
     if (event.key === "Enter" && (!currentRow() || event.target !== document.body)) return;
     event.preventDefault();
     KEYS[event.key]();
@@ -191,7 +207,7 @@
   const recentKey = `ops.recent.${texts.user}`;
   const recent = JSON.parse(localStorage.getItem(recentKey) || "[]");
   const heading = document.querySelector("#content h1");
-  if (heading && /\/(change|queue|failures\/\d+|bulk\/[^/]+|views\/\d+)\/$/.test(location.pathname)) {
+  if (heading && /\/(change|queue|failures\/\d+|bulk\/[^/]+|views\/\d+|human-tasks\/[^/]+|people\/\d+)\/$/.test(location.pathname)) {
     const address = location.pathname + (location.pathname.endsWith("/queue/") ? location.search : "");
     const page = { address, name: document.title.split(" · ")[0].trim(), note: document.querySelector(".breadcrumbs a:last-of-type")?.textContent || "" };
     localStorage.setItem(recentKey, JSON.stringify([page, ...recent.filter((each) => each.address !== address)].slice(0, 8)));

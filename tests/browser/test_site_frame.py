@@ -98,6 +98,28 @@ def test_keyboard_shortcuts_find_a_run_and_select_rows_and_are_off_in_text_field
     page.wait_for_url(f"**/run/{orders.pk}/change/")
 
 
+def test_the_key_g_and_a_letter_open_a_page_and_the_palette_shows_the_letters(page, orders):
+    page.goto("/admin/")
+    page.keyboard.press("g")
+    page.keyboard.press("q")
+    page.wait_for_url("**/admin/queues/")
+    page.keyboard.press("j")  # G was used up
+
+    page.keyboard.press("Control+k")
+    expect(page.locator("#find-hits a", has_text="Task definitions")).to_contain_text("G T")
+    page.keyboard.type("gq")
+    expect(page.locator("#find-field")).to_have_value("gq")
+
+
+def test_the_breadcrumbs_lead_back_to_the_list_with_its_filters(page, orders):
+    page.goto("/admin/conductor/run/?status=FAILED")
+    page.get_by_role("link", name="order-4711").click()
+    page.get_by_label("Breadcrumbs").get_by_role("link", name="Runs").click()
+    page.wait_for_url("**/admin/conductor/run/?status=FAILED")
+    page.locator("#side").get_by_role("link", name="Runs").click()
+    page.wait_for_url("**/admin/conductor/run/")
+
+
 def test_a_search_writes_only_its_filled_fields_into_the_address(page, orders):
     page.goto("/admin/conductor/run/")
     navigations = []

@@ -14,7 +14,7 @@ from tests.browser.page_checks import (
     assert_usable_by_everybody,
     has_no_horizontal_scroll,
 )
-from tests.builders import catch, human, simple, try_
+from tests.builders import catch, fork, human, simple, try_
 from tests.scenario import define_workflow
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
@@ -106,6 +106,14 @@ def test_the_default_handler_and_the_final_steps_of_a_try_step_are_edited_by_key
         page.get_by_role("button", name="Undo").press("Enter")
     expect(node(page, "refund")).to_have_attribute("data-path", "tasks[1]")
     assert text_of_editor(page) == before
+
+
+def test_places_for_a_step_are_named_by_the_steps_around_them(page, transactional_db):
+    define_workflow("order", *fork([simple("weigh")], [simple("label")], ref="fork"))
+    page.goto(f"{WORKFLOWS}{WorkflowDefinition.objects.get(name='order').pk}/edit/?view=canvas")
+
+    for place in ("at the start", "first in fork › branch 2", "after label"):
+        expect(page.get_by_role("button", name=f"Insert a step {place}", exact=True)).to_be_visible()
 
 
 def test_the_focus_stays_on_a_plus_when_a_check_draws_the_diagram_again(page, order):

@@ -246,14 +246,15 @@ def test_headers_from_an_expression_are_a_field(operator):
     assert answer["after"]["tasks"][0]["inputParameters"]["headers"] == {"A": "b"}
 
 
-def test_steps_are_named_by_what_they_do_and_by_their_type(operator):
+def test_steps_are_named_by_what_they_do(operator):
     document = text(
         *fork([simple("a")], [step_of("HTTP", "b", inputParameters={"uri": "x", "method": "GET"})], ref="f")
     )
     panel = post(operator, document, "show:tasks[0]")["panel"]
 
-    assert "f Fork FORK_JOIN" in page_text_of(panel)
-    assert "Worker task · SIMPLE" in post(operator, document, "keep")["picture"]
+    assert "f Fork" in page_text_of(panel) and "FORK_JOIN" not in page_text_of(panel)
+    picture = post(operator, document, "keep")["picture"]
+    assert ">Worker task</text>" in picture and "Insert a step first in f › branch 2" in page_text_of(picture)
     assert {type_label(type) for type in STEP_TYPES} >= {"Worker task", "Fork", "Loop", "HTTP request"}
     assert set(TYPE_LABELS) == set(STEP_TYPES)
 
@@ -529,3 +530,10 @@ def test_the_places_of_the_branches_of_a_fork_have_different_names(operator, ord
 
     places = re.findall(r"<option[^>]*>\s*([^<]*first in both[^<]*?)\s*</option>", panel)
     assert places == ["first in both › branch 1", "first in both › branch 2"]
+
+
+def test_choices_of_the_api_are_words_in_the_form(operator):
+    panel = post(operator, text(simple("a")), "show:")["panel"]
+
+    assert '<option value="TIME_OUT_WF">Time out the run</option>' in panel
+    assert "ALERT_ONLY" not in page_text_of(panel)

@@ -106,14 +106,14 @@ def test_the_reason_of_the_last_change_is_shown(operator):
 
 
 def test_an_empty_list_explains_how_to_create_a_definition(operator):
-    assert "New definition" in page_text(operator.get(WORKFLOWS))
+    assert "New workflow" in page_text(operator.get(WORKFLOWS))
 
 
 def test_a_viewer_sees_the_list_without_edit_actions(viewer):
     define_workflow("order", simple("ship"))
 
     page = html(viewer.get(WORKFLOWS))
-    assert "order" in page and "New definition" not in page and ">Import<" not in page
+    assert "order" in page and "New workflow" not in page and ">Import<" not in page
 
 
 def test_the_list_takes_few_queries_for_any_length(operator, django_assert_max_num_queries):

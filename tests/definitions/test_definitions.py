@@ -46,7 +46,7 @@ def test_the_list_displays_name_version_description_and_author(operator, order):
 def test_the_page_shows_the_steps(operator, order):
     page = page_text(operator.get(f"{WORKFLOWS}{order.pk}/change/"))
 
-    assert "Diagram" in page and "ship Worker task · SIMPLE" in page
+    assert "Diagram" in page and "ship Worker task" in page
 
 
 def test_a_new_definition_is_created_from_json(operator, clock):

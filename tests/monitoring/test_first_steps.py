@@ -1,9 +1,11 @@
 """An empty server leads to a first run, and follows what the user does."""
 
 from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
+from conductor_app.runs.models import Run
 from conductor_app.tasks.models import Poller
+from tests.builders import simple
 from tests.page_text import html, page_text
-from tests.scenario import claim_next, start_run
+from tests.scenario import claim_next, define_workflow, start_run
 
 STEPS = "/admin/first-steps/live/"
 
@@ -48,12 +50,36 @@ def test_polls_of_built_in_workers_are_not_the_users_first_poll(operator, clock,
 def test_samples_of_workers_contain_the_address_of_this_server(operator, clock):
     page = html(operator.get("/admin/"))
 
-    assert page.count("http://testserver/api") >= 3 and "SERVER" not in page
+    assert page.count("http://testserver/api") >= 4 and "SERVER" not in page
+    assert all(f"<summary>{language}</summary>" in page for language in ("Python", "JavaScript", "Java", "Go"))
     assert 'data-copy="from conductor.client' in page and 'data-live="/admin/first-steps/live/"' in page
 
 
-def test_the_steps_end_with_the_first_run(operator, clock):
+def test_one_click_leads_to_the_picture_of_a_run_that_needs_no_worker(operator, viewer, clock):
+    answer = operator.post("/admin/first-steps/", {"do": "run_sample"})
+
+    run = Run.objects.get()
+    assert answer.url == f"/admin/conductor/run/{run.pk}/change/?tab=diagram&task=-"
+    assert 'class="diagram-svg"' in html(operator.get(answer.url)) and run.started_by == "olga"
+    assert operator.post("/admin/first-steps/", {"do": "run_sample"}).url != answer.url
+    assert WorkflowDefinition.objects.get().name == "first_run"
+    assert viewer.post("/admin/first-steps/", {"do": "run_sample"}).status_code == 403
+
+
+def test_the_steps_remain_after_the_sample_run_until_a_worker_polls(operator, clock):
+    operator.post("/admin/first-steps/", {"do": "run_sample"})
     operator.post("/admin/first-steps/", {"do": "create_sample"})
     start_run("hello_world", input={"name": "Ida"})
+    assert "Get started" in page_text(operator.get("/admin/"))
+
+    claim_next("greet")
+
+    assert "Get started" not in page_text(operator.get("/admin/"))
+
+
+def test_the_steps_end_with_a_run_of_a_workflow_of_ones_own(operator, clock):
+    define_workflow("order", simple("charge"))
+    assert "Get started" in page_text(operator.get("/admin/"))
+    start_run("order")
 
     assert "Get started" not in page_text(operator.get("/admin/"))

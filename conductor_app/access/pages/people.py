@@ -356,16 +356,18 @@ class NewProgramPage(ObjectPage):
                 form.add_error(None, refused.message)
             else:
                 context = {"title": _("Added"), "program": made, "key_id": key_id, "secret": secret}
-                return context | _scope_context(access) | _sample(request, access)
+                return context | _scope_context(access) | _sample(request, access, key_id, secret)
         return {"title": _("Add an application or workers"), "form": form}
 
 
-def _sample(request: HttpRequest, access: Access) -> dict[str, Any]:
-    """Return the context with code for the Python SDK that does what the role may do."""
+def _sample(request: HttpRequest, access: Access, key_id: str, secret: str) -> dict[str, Any]:
+    """Return the context with the environment of the SDKs, and code for Python that does what the role may do."""
     name = next(iter(access.names), "*").replace("*", "example")
     by_role = {WORKER: WORKER_SAMPLE, VIEWER: SEARCH_SAMPLE, AUTHOR: SEARCH_SAMPLE}
     code = by_role.get(access.role, START_SAMPLE).replace("NAME", name)
-    return {"server": f"{server_address(request)}/api", "sample": code}
+    values = {"SERVER_URL": f"{server_address(request)}/api", "AUTH_KEY": key_id, "AUTH_SECRET": secret}
+    exports = "\n".join(f"export CONDUCTOR_{name}={value}" for name, value in values.items())
+    return {"exports": exports, "sample": code}
 
 
 WORKER_SAMPLE = """\

@@ -117,7 +117,7 @@ class DiagramNode:
         mark = self.mark
         if mark is None:
             name = "" if self.note else self.distinct_name
-            return join_fitting([(1, self.type_label), (0, self.note), (2, name), (3, self.type)], width)
+            return join_fitting([(1, self.type_label), (0, self.note), (2, name)], width)
         is_obvious = mark.status == "COMPLETED" and not mark.status_text
         parts = [
             (4, self.type_label),
@@ -234,10 +234,14 @@ class DiagramNode:
 
 @dataclass(frozen=True, slots=True)
 class InsertionPoint:
-    """A place for a new step. `path`: the path that the step would have; `after`: the step before it in its list."""
+    """A place for a new step. `path`: the path that the step would have; `after`: the step before it in its list.
+
+    `label`: the place in words, for a page with buttons that insert steps.
+    """
 
     path: str
     after: str = ""
+    label: str = ""
 
 
 @dataclass(slots=True)

@@ -35,7 +35,7 @@ from ...web.forms import format_json
 from ...web.templates import render_to_string
 from ..models import TaskDefinition
 from ..policies import policy_context
-from ..step_labels import type_label
+from ..step_labels import place_label, type_label
 from .checks import CheckResult, check_text, checks_report, findings_of_step, parse_text
 from .pages import DefinitionAdmin
 from .step_catalog import BY_TYPE, CATALOG, STATIC_OPTIONS
@@ -247,7 +247,7 @@ def _lists(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _unique_labels(places: list[StepPlace]) -> Iterator[tuple[str, str]]:
     """Yield paths and labels of places. Labels that are the same have the path behind them."""
-    labels = [_place_label(place) for place in places]
+    labels = [place_label(place) for place in places]
     counts = Counter(labels)
     for place, label in zip(places, labels, strict=True):
         yield place.path, label if counts[label] == 1 else f"{label} ({place.path})"
@@ -255,17 +255,7 @@ def _unique_labels(places: list[StepPlace]) -> Iterator[tuple[str, str]]:
 
 def _label_of(document: Mapping[str, Any], path: str) -> str:
     place = next((each for each in places_of(document) if each.path == path), None)
-    return _place_label(place) if place else path
-
-
-def _place_label(place: StepPlace) -> str:
-    label = _("branch %(number)s") % {"number": place.branch} if place.branch else place.label
-    around = f"{place.owner} › {label}" if label else place.owner
-    if place.after:
-        return _("after %(ref)s") % {"ref": place.after}
-    if around:
-        return _("first in %(ref)s") % {"ref": around}
-    return _("at the start")
+    return place_label(place) if place else path
 
 
 def _options(state: CanvasState, result: CheckResult) -> dict[str, list[str]]:

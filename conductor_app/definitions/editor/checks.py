@@ -22,6 +22,7 @@ from ...core.document.fields import (
     FieldTable,
 )
 from ...core.document.json_positions import TextPosition, TextPositions
+from ...core.step_edits import places_of
 from ...core.step_types import STEP_TYPES
 from ...core.validation.checks import ACTIONS, EVENT_HANDLER
 from ...core.validation.findings import (
@@ -41,6 +42,7 @@ from ...web.templates import render_to_string
 from ..diagram.pages import draw_definition
 from ..models import WorkflowDefinition
 from ..policies import policy_context
+from ..step_labels import place_label
 from ..validation import check_handler, definition_context, lint_task, lint_workflow, validate_task, validate_workflow
 
 WORKFLOW, TASK, HANDLER = "workflow", "task", "event_handler"
@@ -250,7 +252,12 @@ class DiagramFinding:
 
 def draw_checked(result: CheckResult) -> dict[str, Any]:
     """Return the diagram of a checked document with buttons that insert steps, and the marks of its findings."""
-    picture = draw_definition(result.document or {}, can_insert=True)
+    document = result.document or {}
+    picture = draw_definition(document, can_insert=True)
+    labels = {place.path: place_label(place) for place in places_of(document)}
+    for edge in picture.edges:
+        if place := edge.insertion:
+            edge.insertion = replace(place, label=labels.get(place.path, place.path))
     marks = []
     for node in picture.nodes:
         # Findings are sorted: the first one is the most severe. Hints are only in the list.

@@ -92,8 +92,14 @@ def _switch_sample() -> list[dict[str, Any]]:
     return [step_of(Switch.type, "switch", inputParameters={"value": "${workflow.input.value}"}, **fields)]
 
 
-SCRIPT_LANGUAGES = ("value-param", "javascript", "graaljs", "python")
-SCRIPT_HELP = gettext_lazy("With value-param: the name of an input. Otherwise a script that reads the inputs from $.")
+SCRIPT_LABELS: Mapping[str, str | LazyText] = {
+    "value-param": gettext_lazy("Value of an input"),
+    "javascript": "JavaScript",
+    "graaljs": "JavaScript (graaljs)",
+    "python": "Python",
+}
+SCRIPT_LANGUAGES = tuple(SCRIPT_LABELS)
+SCRIPT_HELP = gettext_lazy("The name of an input, or a script that reads the inputs from $.")
 MODEL_MEMBERS = (_input("llmProvider", gettext_lazy("Integration")), _input("model", gettext_lazy("Model")))
 CATALOG: tuple[CatalogEntry, ...] = (
     CatalogEntry(

@@ -25,7 +25,7 @@ from ...human_tasks.pages.form_templates import DesignedField, design_schema, de
 from ...utils.formatting import LazyText
 from ...web.forms import FormRow, RenderedField, parse_rows, parse_typed, rows_of, submitted_rows
 from ..step_labels import type_label
-from .step_catalog import LONG_TYPED, NAMES, ROWS, TASKS, TYPED, StepMember, members_of
+from .step_catalog import LONG_TYPED, NAMES, ROWS, SCRIPT_LABELS, TASKS, TYPED, StepMember, members_of
 from .step_rows import (
     AssigneeRow,
     HandlerRow,
@@ -40,6 +40,8 @@ from .task_form import CHOICE_DEFAULTS, RETRY_LOGICS, TIMEOUT_POLICIES, TaskForm
 
 INPUTS, CASES, BRANCHES, TIMES, REF = "input", "case", "step.branches", "step.times", "step.taskReferenceName"
 MAX_BRANCHES = 200
+MAIN_SETTINGS = 4
+"""Number of settings of a workflow that are not folded."""
 RETRIED = (Simple.type, Dynamic.type, SubWorkflow.type)
 """Types whose attempts are retried, besides those of built-in workers."""
 POLICY = {
@@ -54,6 +56,7 @@ POLICY = {
     )
 }
 POLICY_CHOICES = {"retryLogic": RETRY_LOGICS, "timeoutPolicy": TIMEOUT_POLICIES}
+CHOICE_LABELS = {**dict(RETRY_LOGICS), **dict(TIMEOUT_POLICIES), **SCRIPT_LABELS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class MemberForm:
         if kind == CHOICE and value not in ("", *options["choices"]):
             options["choices"] = (*options["choices"], value)
         schema_field = SchemaField(name, key, kind, str(label), **options)
-        return RenderedField(schema_field, text, self.errors.get(name, []), [])
+        return RenderedField(schema_field, text, self.errors.get(name, []), [], CHOICE_LABELS)
 
     def member_field(self, member: StepMember, **options: Any) -> RenderedField:
         limits = {"list": member.options} if member.options else {}
@@ -443,9 +446,19 @@ class SettingsForm(MemberForm):
 
     @property
     def fields(self) -> list[RenderedField]:
-        name, *others = self.members
+        name, *others = self.members[:MAIN_SETTINGS]
         limits = {"readonly": True} if self.is_named else {}
         return [self.member_field(name, is_required=True, limits=limits), *map(self.member_field, others)]
+
+    @property
+    def option_fields(self) -> list[RenderedField]:
+        return list(map(self.member_field, self.members[MAIN_SETTINGS:]))
+
+    @property
+    def has_options(self) -> bool:
+        """Return True if a folded setting has a value, apart from the policy of a time limit."""
+        places = (member.place for member in self.members[MAIN_SETTINGS:])
+        return any(self.document.get(place) for place in places if place != "timeoutPolicy")
 
     @cached_property
     def output_rows(self) -> list[FormRow]:

@@ -21,9 +21,9 @@ RETRY_LOGICS = (
     ("EXPONENTIAL_BACKOFF", gettext_lazy("Exponential")),
 )
 TIMEOUT_POLICIES = (
-    ("TIME_OUT_WF", gettext_lazy("TIME_OUT_WF – time out the run")),
-    ("RETRY", gettext_lazy("RETRY – make another attempt")),
-    ("ALERT_ONLY", gettext_lazy("ALERT_ONLY – count only")),
+    ("TIME_OUT_WF", gettext_lazy("Time out the run")),
+    ("RETRY", gettext_lazy("Make another attempt")),
+    ("ALERT_ONLY", gettext_lazy("Only count the timeout")),
 )
 MAX_INTEGER = 2**31 - 1
 CHOICE_FIELDS = ("retryLogic", "timeoutPolicy")

@@ -199,7 +199,7 @@ class WorkflowDefinitionAdmin(
     templates = TEMPLATES
     target_type = WORKFLOW_DEF
     new_title, saved_message = (
-        gettext_lazy("New workflow definition"),
+        gettext_lazy("New workflow"),
         gettext_lazy("Workflow definition saved."),
     )
     list_display = (

@@ -22,6 +22,9 @@ from ...core.definition import structure_of
 from ...core.errors import Invalid, RequestRefused
 from ...core.failure_grouping import informative_line
 from ...core.step_types.base import Simple
+from ...core.step_types.forks import ForkJoin, Join
+from ...core.step_types.waiting import Wait
+from ...core.step_types.worker_tasks import Inline, JsonJqTransform
 from ...definitions import commands as definition_commands
 from ...definitions.durations import SlowDefinition, slowest_definitions
 from ...definitions.models import WorkflowDefinition
@@ -35,8 +38,10 @@ from ...failures.queries import (
     runs_by_definition,
 )
 from ...human_tasks.waiting_queries import count_overdue
+from ...runs.commands.start import StartRequest, start_run
 from ...runs.models import Run
 from ...runs.pages.view_model import results_chart
+from ...settings import conf
 from ...tasks.models import QueueHold
 from ...tasks.queries.queue_states import QueueState, count_blocked_runs, list_queues
 from ...telemetry import log_context
@@ -107,6 +112,62 @@ SAMPLE_WORKFLOW = {
     ],
     "outputParameters": {"greeting": "${greet.output.greeting}"},
 }
+FIRST_RUN: dict[str, Any] = {
+    "name": "first_run",
+    "description": "Shows steps that the server executes itself, so that the run needs no worker.",
+    "version": 1,
+    "schemaVersion": 2,
+    "ownerEmail": "team@example.com",
+    "timeoutSeconds": 3600,
+    "timeoutPolicy": "TIME_OUT_WF",
+    "inputParameters": ["name"],
+    "tasks": [
+        {
+            "name": "compose",
+            "taskReferenceName": "compose",
+            "type": Inline.type,
+            "inputParameters": {
+                "name": "${workflow.input.name}",
+                "evaluatorType": "javascript",
+                "expression": "({ text: 'Hello, ' + $.name + '!' })",
+            },
+        },
+        {
+            "name": "both",
+            "taskReferenceName": "both",
+            "type": ForkJoin.type,
+            "forkTasks": [
+                [
+                    {
+                        "name": "pause",
+                        "taskReferenceName": "pause",
+                        "type": Wait.type,
+                        "inputParameters": {"duration": "2 seconds"},
+                    }
+                ],
+                [
+                    {
+                        "name": "count_letters",
+                        "taskReferenceName": "count_letters",
+                        "type": JsonJqTransform.type,
+                        "inputParameters": {
+                            "text": "${compose.output.result.text}",
+                            "queryExpression": ".text | length",
+                        },
+                    }
+                ],
+            ],
+        },
+        {
+            "name": "joined",
+            "taskReferenceName": "joined",
+            "type": Join.type,
+            "joinOn": ["pause", "count_letters"],
+        },
+    ],
+    "outputParameters": {"greeting": "${compose.output.result.text}", "letters": "${count_letters.output.result}"},
+}
+"""A workflow that completes without a worker in two seconds."""
 PYTHON = """\
 from conductor.client.automator.task_handler import TaskHandler
 from conductor.client.configuration.configuration import Configuration
@@ -139,6 +200,7 @@ const greet = {
 new TaskManager(clients.getClient(), [greet]).startPolling();
 """
 JAVA = """\
+//DEPS org.conductoross:conductor-client:6.0.0
 import com.netflix.conductor.client.automator.TaskRunnerConfigurer;
 import com.netflix.conductor.client.http.ConductorClient;
 import com.netflix.conductor.client.http.TaskClient;
@@ -147,7 +209,7 @@ import com.netflix.conductor.common.metadata.tasks.TaskResult;
 import java.util.List;
 
 public final class Greeter {
-    public static void main(String[] args) {
+    public static void main(String[] args) throws InterruptedException {
         ConductorClient client = ConductorClient.builder().basePath("SERVER").build();
         Worker greet = Worker.create("greet", task -> {
             TaskResult result = new TaskResult(task);
@@ -156,20 +218,47 @@ public final class Greeter {
             return result;
         });
         new TaskRunnerConfigurer.Builder(new TaskClient(client), List.of(greet)).build().init();
+        Thread.currentThread().join();
     }
+}
+"""
+GO = """\
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/conductor-sdk/conductor-go/sdk/client"
+	"github.com/conductor-sdk/conductor-go/sdk/model"
+	"github.com/conductor-sdk/conductor-go/sdk/settings"
+	"github.com/conductor-sdk/conductor-go/sdk/worker"
+)
+
+func greet(task *model.Task) (interface{}, error) {
+	greeting := fmt.Sprintf("Hello, %v!", task.InputData["name"])
+	return map[string]interface{}{"greeting": greeting}, nil
+}
+
+func main() {
+	api := client.NewAPIClient(nil, settings.NewHttpSettings("SERVER"))
+	workers := worker.NewTaskRunnerWithApiClient(api)
+	if err := workers.StartWorker("greet", greet, 1, 100*time.Millisecond); err != nil {
+		panic(err)
+	}
+	workers.WaitWorkers()
 }
 """
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSample:
-    """A worker in one language: how its SDK is installed, its file, its code and how it is started."""
+    """A worker in one language: its file, its code, and the commands that install its SDK and start it."""
 
     language: str
-    install: str
     file: str
     code: str
-    start: str
+    commands: str
 
     def code_for(self, server: str) -> str:
         """Return the code for the API at this address."""
@@ -177,11 +266,20 @@ class WorkerSample:
 
 
 WORKER_SAMPLES = (
-    WorkerSample("Python", "pip install conductor-python", "greeter.py", PYTHON, "python greeter.py"),
+    WorkerSample("Python", "greeter.py", PYTHON, "pip install conductor-python\npython greeter.py"),
     WorkerSample(
-        "JavaScript", "npm install @io-orkes/conductor-javascript", "greeter.mjs", JAVASCRIPT, "node greeter.mjs"
+        "JavaScript",
+        "greeter.mjs",
+        JAVASCRIPT,
+        "npm install @io-orkes/conductor-javascript\nnode greeter.mjs",
     ),
-    WorkerSample("Java", "org.conductoross:conductor-client", "Greeter.java", JAVA, "java Greeter"),
+    WorkerSample("Java", "Greeter.java", JAVA, "jbang Greeter.java"),
+    WorkerSample(
+        "Go",
+        "greeter.go",
+        GO,
+        "go mod init greeter\ngo get github.com/conductor-sdk/conductor-go\ngo mod tidy\ngo run greeter.go",
+    ),
 )
 
 
@@ -201,22 +299,28 @@ class FirstStepsPage(Page):
         return {"shown": first_steps(request, visible_queues(), counts_runs=False)}
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Create the sample workflow.
+        """Create the sample workflow, or start a run that needs no worker.
 
         Raises:
             PermissionDenied: when the user may not create definitions.
         """
         require_permission(request, PERMISSION)
+        by, address = request.user.get_username(), reverse("admin:index")
         try:
-            if request.POST.get("do") != "create_sample":
+            if request.POST.get("do") == "run_sample":
+                if not WorkflowDefinition.objects.filter(name=FIRST_RUN["name"]).exists():
+                    definition_commands.save_workflow(FIRST_RUN, by, overwrite=False, reason=REASON)
+                run_id = start_run(StartRequest(FIRST_RUN["name"], input={"name": by}, started_by=by), by)
+                address = f"{run_address(run_id)}?tab=diagram&task=-"
+            elif request.POST.get("do") == "create_sample":
+                definition_commands.save_task(SAMPLE_TASK, by, overwrite=False, reason=REASON)
+                definition_commands.save_workflow(SAMPLE_WORKFLOW, by, overwrite=False, reason=REASON)
+                messages.success(request, _("Sample workflow created. Start the worker, then start a run."))
+            else:
                 raise Invalid(_("Missing or unknown action."))
-            by = request.user.get_username()
-            definition_commands.save_task(SAMPLE_TASK, by, overwrite=False, reason=REASON)
-            definition_commands.save_workflow(SAMPLE_WORKFLOW, by, overwrite=False, reason=REASON)
-            messages.success(request, _("Sample workflow created. Start the worker, then start a run."))
         except RequestRefused as refused:
             show_refusal(request, refused)
-        return HttpResponseRedirect(reverse("admin:index"))
+        return HttpResponseRedirect(address)
 
 
 def visible_queues() -> list[QueueState]:
@@ -238,16 +342,23 @@ def first_steps(request: HttpRequest, states: list[QueueState], counts_runs: boo
     The pollers of the built-in workers do not count.
     """
     definitions = WorkflowDefinition.objects.order_by("-pk").only("pk", "name")
-    newest = (definitions if sees_all_runs() else visible(definitions)).first()
+    if not sees_all_runs():
+        definitions = visible(definitions)
+    newest = definitions.first()
     polled = [queue for queue in states if queue.polled_at and not _is_built_in(queue.name)]
     has_runs = counts_runs or (newest is not None and visible(Run.objects.all()).exists())
+    samples = (SAMPLE_NAME, FIRST_RUN["name"])
+    is_new = not polled and (not has_runs or not definitions.exclude(name__in=samples).exists())
+    own = definitions.exclude(name=FIRST_RUN["name"]).first() if newest else None
     return {
-        "has_definitions": counts_runs or newest is not None,
-        "definition": newest,
+        "is_new": is_new or not has_runs,
+        "has_definitions": own is not None,
+        "definition": own,
         "has_workers": bool(polled),
         "polled": max(polled, key=lambda queue: queue.polled_at or 0, default=None),
         "has_runs": has_runs,
-        "may_start": not has_runs and newest is not None and may(request.user, START_PERMISSION, newest),
+        "may_start": own is not None and may(request.user, START_PERMISSION, own),
+        "needs_key": conf.api_access != "open",
         "samples": WORKER_SAMPLES,
     }
 
