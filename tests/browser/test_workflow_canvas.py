@@ -84,7 +84,7 @@ def test_the_default_handler_and_the_final_steps_of_a_try_step_are_edited_by_key
 
     page.locator('[role=button][data-insert="tasks[0].catchDefault[0]"]').focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_text("first in paid › catch all others")).to_be_visible()
+    expect(page.locator("[data-panel-title]")).to_contain_text("first in paid › catch all others")
     page.keyboard.type("noop")
     page.keyboard.press("Enter")
     expect(node(page, "noop")).to_have_attribute("data-path", "tasks[0].catchDefault[0]")

@@ -355,6 +355,7 @@ def first_steps(request: HttpRequest, states: list[QueueState], counts_runs: boo
         "has_definitions": own is not None,
         "definition": own,
         "has_workers": bool(polled),
+        "is_next_worker": own is not None and not polled,
         "polled": max(polled, key=lambda queue: queue.polled_at or 0, default=None),
         "has_runs": has_runs,
         "may_start": own is not None and may(request.user, START_PERMISSION, own),
