@@ -323,7 +323,7 @@ def test_an_error_of_the_moment_loses_no_task(faults, clock, monkeypatch, kind, 
         return {"length": len(key)}
 
     worker = process()
-    define_workflow("order", step("charge", inputParameters={"key": "${workflow.secrets.key}"}))
+    define_workflow("order", simple("charge", inputParameters={"key": "${workflow.secrets.key}"}))
     put_secret("key", "a long secret", "ann")
     for fault in faults.at_each_call(kind):
         run_id = conductor_app.start_workflow("order")
