@@ -12,7 +12,7 @@ from ..definitions.validation import ModelNames, register_model_names
 from ..runs.store.writing import on_delete_run
 from ..settings import conf
 from ..system_tasks.network_guard import register_self_test
-from ..system_tasks.registry import BuiltInWorker, register_workers
+from ..system_tasks.registry import BuiltInWorker, register_workers, workers_in
 from ..utils.background import BackgroundWork, register
 from .budget_alerts import BudgetSubject
 from .commands.budgets import connect_model_limits, end_budget_holds, prune_holds
@@ -57,10 +57,9 @@ def executes_ai_tasks() -> bool:
 
 def load_workers() -> Iterable[BuiltInWorker]:
     """Return the workers of AI tasks, which a process imports when it first executes tasks."""
-    from .workers.tasks import TASK_WORKERS
-    from .workers.vectors import VECTOR_WORKERS
+    from .workers import tasks, vectors
 
-    return (*TASK_WORKERS, *VECTOR_WORKERS)
+    return workers_in((tasks, vectors))
 
 
 def require_effective_guard() -> None:

@@ -28,6 +28,12 @@ from .document.fields import (
 from .errors import ValidationError
 from .primitives import JsonValue
 
+APPROVAL_SCHEMA = {
+    "type": "object",
+    "required": ["approved"],
+    "properties": {"approved": {"type": "boolean", "title": "Approved?"}},
+}
+"""The schema of the answers of a new form and of a new human task."""
 ANSWER_SCHEMA_KEY = "__humanTaskDefinition"
 TEMPLATES = ("userFormTemplate", "fullTemplate")
 MINUTE_MS = 60_000

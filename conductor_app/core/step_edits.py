@@ -27,6 +27,7 @@ from .errors import Invalid, NotFound
 from .expressions.json_text import replace_texts
 from .expressions.templates import Expression, parse_template
 from .primitives import JsonValue
+from .step_forms import DEFAULT_ITERATIONS, loop_condition, step_of
 from .step_types.forks import ForkJoin, Join
 from .step_types.loops import DoWhile
 from .step_types.try_catch import TryCatch
@@ -508,18 +509,6 @@ def _remove_at(value: Any, keys: Keys) -> Any:
     if rest:
         return replace_at(value, (key,), _remove_at(value[key], rest))
     return {name: item for name, item in value.items() if name != key}
-
-
-DEFAULT_ITERATIONS = 3
-
-
-def loop_condition(ref: str, times: int) -> str:
-    """Return the condition of a loop that ends after a number of iterations."""
-    return f"if ($.{ref}['iteration'] < {times}) {{ true; }} else {{ false; }}"
-
-
-def step_of(type: str, ref: str, **fields: Any) -> dict[str, Any]:
-    return {"name": ref, "taskReferenceName": ref, "type": type, **fields}
 
 
 def _wrap_in_fork(steps: Steps, free: FreeReference) -> Steps:

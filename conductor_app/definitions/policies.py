@@ -1,4 +1,4 @@
-"""Retries and time limits of a task definition in words."""
+"""Step types, places of steps, and the retries and time limits of a task definition, in words."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,9 +6,12 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ..core.definition import DEFAULT_TYPE, TIME_OUT_RUN, Policy
+from ..core.definition import DEFAULT_TYPE, FORK, TIME_OUT_RUN, Policy
 from ..core.document.reading import read_policy
 from ..core.rules.retries import delay_seconds
+from ..core.step_edits import StepPlace
+from ..core.step_types import DECLARED_TYPES
+from ..core.step_types.forks import ForkJoin
 from ..utils.formatting import SECOND, format_duration
 
 MAX_DELAYS = 8
@@ -32,6 +35,22 @@ CONSEQUENCES = {
     ),
 }
 """Effect of a timeout, by timeout policy: on a pending task and on a task in progress."""
+
+
+def type_label(type: str) -> str:
+    """Return the plain name of a step type. Workers execute types that are not declared."""
+    found = DECLARED_TYPES.get(ForkJoin.type if type == FORK else type) or DECLARED_TYPES[DEFAULT_TYPE]
+    return _(found.label)
+
+
+def place_label(place: StepPlace) -> str:
+    """Return a place for a new step in words, such as `after charge`."""
+    if place.after:
+        return _("after %(ref)s") % {"ref": place.after}
+    label = _("branch %(number)s") % {"number": place.branch} if place.branch else place.label
+    if around := f"{place.owner} › {label}" if label else place.owner:
+        return _("first in %(ref)s") % {"ref": around}
+    return _("at the start")
 
 
 def policy_context(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from django.utils.translation import gettext, gettext_noop
 from ..core.primitives import JsonValue
 from ..core.schemas import format_value
 from ..db.fields import dumps
-from ..definitions.step_labels import type_label
+from ..definitions.policies import type_label
 from ..runs.models import Run
 from ..runs.queries.recent import run_key
 from ..tasks.queries.queue_states import QueueState

@@ -1,7 +1,5 @@
 """Connects the slices at the start of a process. A deleted slice needs only its lines in this package."""
 
-from typing import Any
-
 from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.contrib.auth.signals import user_logged_in
@@ -81,7 +79,7 @@ def connect() -> None:
     on_decision(record_decision)
     audit.announce_changes_of(ScopeRole)
     types = [each.type for each in STEP_TYPES.values() if each.is_built_in and not isinstance(each, AiTask)]
-    registry.register_workers(types, load_system_workers)
+    registry.register_workers(types, registry.load_system_workers)
     network_guard.register_self_test(require_effective_guard)
     register_save_check(require_passing_cases)
     PERSONS.value = persons_waited_for
@@ -129,19 +127,6 @@ def update_roles(**_: object) -> None:
 def create_first_access(**_: object) -> None:
     """Create the configured Taskcluster client, and the role of all callers."""
     ensure_first_access()
-
-
-def load_system_workers() -> Any:
-    """Return the workers of HTTP, SQL, Kafka, events and other runs, imported at their first use."""
-    from ..system_tasks.http import Http, HttpPoll
-    from ..system_tasks.other_runs import GetWorkflowWorker, TerminateWorkflowWorker, UpdateTaskWorker
-    from ..system_tasks.publishing import EventWorker, KafkaPublish
-    from ..system_tasks.sql import Jdbc
-
-    return (
-        *(Http(), HttpPoll(), Jdbc(), EventWorker(), KafkaPublish()),
-        *(UpdateTaskWorker(), GetWorkflowWorker(), TerminateWorkflowWorker()),
-    )
 
 
 def require_effective_guard() -> None:

@@ -1,8 +1,16 @@
-"""The interface of built-in workers, and the registry of those that the server executes."""
+"""The interface of built-in workers, and the registry of those that the server executes.
 
-from collections.abc import Callable, Iterable, Mapping
+A worker is declared by its class with a `type`, in a module of `conductor_app/system_tasks`, or for models in one of
+the modules that `ai/wiring.py` names.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 from ..core.trace_context import HEADER
@@ -71,6 +79,22 @@ class _Registration(NamedTuple):
 
 
 _registrations: Wiring[tuple[_Registration, ...]] = process_state.wiring(())
+
+
+def workers_in(modules: Iterable[ModuleType]) -> Iterator[BuiltInWorker]:
+    """Yield a worker of each class with a `type` that one of these modules defines."""
+    for module in modules:
+        for defined in vars(module).values():
+            is_worker = isinstance(defined, type) and issubclass(defined, BuiltInWorker) and "type" in vars(defined)
+            if is_worker and defined.__module__ == module.__name__:
+                yield defined()
+
+
+def load_system_workers() -> Iterator[BuiltInWorker]:
+    """Yield the workers of all modules of this package, which are imported at the first use of one."""
+    package = __package__ or ""
+    names = (found.name for found in iter_modules([str(Path(__file__).parent)]))
+    yield from workers_in(import_module(f"{package}.{name}") for name in names)
 
 
 def register_workers(

@@ -18,6 +18,7 @@ from tests.scenarios.group_step_type import Group
 def group_type(monkeypatch):
     monkeypatch.setattr(step_types, "STEP_TYPES", dict(step_types.STEP_TYPES))
     monkeypatch.setitem(step_structure.STEP_STRUCTURES, Group.type, None)
+    monkeypatch.setitem(step_types.DECLARED_TYPES, Group.type, None)
     step_types.register(Group())
 
 

@@ -164,9 +164,6 @@ class CallMcpTool(McpWorker):
         return call
 
 
-TASK_WORKERS = (TextComplete(), ChatComplete(), ListMcpTools(), CallMcpTool())
-
-
 async def list_tools(client: "Client") -> dict[str, Any]:
     """Return the tools of all pages, which together have the size of one reply at most."""
     tools: list[dict[str, Any]] = []

@@ -164,16 +164,6 @@ def embed(
     return vectors
 
 
-VECTOR_WORKERS = (
-    GenerateEmbeddings(),
-    IndexText(),
-    StoreEmbeddings(),
-    SearchEmbeddings(),
-    GetEmbeddings(),
-    SearchIndex(),
-)
-
-
 def _compute_embeddings(attempt: ClaimedAttempt, inputs: Mapping[str, Any], texts: Sequence[str]) -> list[list[float]]:
     """Return the embeddings of texts, by one call for each TEXTS_PER_CALL."""
     provider = _text(inputs, "embeddingModelProvider", is_required=True)

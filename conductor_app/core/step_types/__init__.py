@@ -1,6 +1,7 @@
 """Step types: each class with a `type` in one of these modules is in the table that finds them."""
 
 from collections.abc import Iterator
+from types import ModuleType
 
 from ..decision_context import DecisionContext
 from ..definition import DEFAULT_TYPE, STEP_STRUCTURES, Key, Step
@@ -13,6 +14,9 @@ from .base import RunEnding, StepType
 
 MODULES = (base, worker_tasks, decisions, forks, loops, try_catch, sub_workflows, waiting, other_runs, ai)
 STEP_TYPES: dict[str, StepType] = {}
+"""The types that this server executes."""
+DECLARED_TYPES: dict[str, StepType] = {}
+"""These, and the types of AI steps on a server that does not execute them."""
 
 
 def enter(step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -37,6 +41,7 @@ def forked_references(task: Task) -> tuple[str, ...]:
 
 
 def register(step_type: StepType) -> None:
+    DECLARED_TYPES[step_type.type] = step_type
     STEP_TYPES[step_type.type] = step_type
     STEP_STRUCTURES[step_type.type] = step_type
 
@@ -52,8 +57,14 @@ def step_type_of(type: str) -> StepType:
     return STEP_TYPES.get(type) or STEP_TYPES[DEFAULT_TYPE]
 
 
-for module in MODULES:
+def register_types(module: ModuleType) -> None:
+    """Register each class with a `type` that a module defines."""
     for defined in list(vars(module).values()):
         # Base classes have no type of their own, and names that a module imports are those of another one.
-        if isinstance(defined, type) and defined.__module__ == module.__name__ and "type" in vars(defined):
+        is_step_type = isinstance(defined, type) and issubclass(defined, StepType) and "type" in vars(defined)
+        if is_step_type and defined.__module__ == module.__name__:
             register(defined())
+
+
+for module in MODULES:
+    register_types(module)

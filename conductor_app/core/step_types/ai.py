@@ -10,6 +10,8 @@ from ..data_requests import StepOutcomes, TaskOutcome
 from ..decision_context import DecisionContext
 from ..definition import INTEGRATION_INPUTS, MODEL_INPUTS, Document, Flow, Key, NamedUse, Step, named_uses, structure_of
 from ..primitives import JsonValue
+from ..schemas import LONG
+from ..step_forms import LONG_TYPED, ROWS, gettext_noop, input_member, step_of
 from .base import BuiltIn, gather_values, is_expression, outcome_of, unknown_word_message
 
 
@@ -57,6 +59,12 @@ def has_input(step: Document, template: Document, name: str) -> bool:
 ROLES = ("user", "assistant", "system", "tool_call", "tool")
 
 
+MODEL_MEMBERS = (
+    input_member("llmProvider", gettext_noop("Integration")),
+    input_member("model", gettext_noop("Model")),
+)
+
+
 class LlmChatComplete(ModelCallStep):
     """Calls a model with messages, among them the answers of earlier iterations and of the step's participants.
 
@@ -64,8 +72,29 @@ class LlmChatComplete(ModelCallStep):
     """
 
     type = "LLM_CHAT_COMPLETE"
+    label = gettext_noop("Chat with a model")
     output_members = MODEL_OUTPUT
     extended_input = "messages"
+    summary = gettext_noop("Send messages to a model, which may call tools")
+    sample = (
+        step_of(
+            type,
+            "chat",
+            inputParameters={
+                "llmProvider": "openai",
+                "model": "gpt-4o-mini",
+                "instructions": "",
+                "messages": [{"role": "user", "message": "${workflow.input.question}"}],
+            },
+        ),
+    )
+    members = (
+        *MODEL_MEMBERS,
+        input_member("instructions", gettext_noop("Instructions"), LONG),
+        input_member("messages", gettext_noop("Messages"), LONG_TYPED, help=gettext_noop("As a JSON list")),
+        input_member("tools", gettext_noop("Tools"), LONG_TYPED, help=gettext_noop("As a JSON list")),
+        input_member("jsonOutput", gettext_noop("Answer in JSON"), options=""),
+    )
 
     def check(self, step: Document, template: Document) -> Iterator[str]:
         yield from super().check(step, template)
@@ -90,13 +119,29 @@ class LlmTextComplete(ModelCallStep):
     """Calls a model with a prompt. Executed by a built-in worker."""
 
     type = "LLM_TEXT_COMPLETE"
+    label = gettext_noop("Ask a model")
     output_members = MODEL_OUTPUT
+    summary = gettext_noop("Send a prompt to a model and use its answer")
+    sample = (
+        step_of(
+            type,
+            "answer",
+            inputParameters={"llmProvider": "openai", "model": "gpt-4o-mini", "prompt": "${workflow.input.question}"},
+        ),
+    )
+    members = (
+        *MODEL_MEMBERS,
+        input_member("promptName", gettext_noop("Prompt name")),
+        input_member("prompt", gettext_noop("Prompt"), LONG),
+        input_member("promptVariables", gettext_noop("Prompt variables"), ROWS),
+    )
 
 
 class LlmGenerateEmbeddings(ModelCallStep):
     """Calls an embedding model. Executed by a built-in worker."""
 
     type = "LLM_GENERATE_EMBEDDINGS"
+    label = gettext_noop("Generate embeddings")
     output_members = {"result": None}
 
 
@@ -111,6 +156,7 @@ class LlmGetEmbeddings(VectorStep):
     """Compares vectors. Executed by a built-in worker."""
 
     type = "LLM_GET_EMBEDDINGS"
+    label = gettext_noop("Get embeddings")
     needed_inputs = ("vectorDB", "index", "embeddings")
 
 
@@ -118,6 +164,7 @@ class LlmIndexText(VectorStep):
     """Calls an embedding model for the chunks of a text. Executed by a built-in worker."""
 
     type = "LLM_INDEX_TEXT"
+    label = gettext_noop("Index a text")
     needed_inputs = ("vectorDB", "index", "docId", "embeddingModelProvider", "embeddingModel")
 
 
@@ -125,6 +172,7 @@ class LlmSearchEmbeddings(VectorStep):
     """Compares vectors. Executed by a built-in worker."""
 
     type = "LLM_SEARCH_EMBEDDINGS"
+    label = gettext_noop("Search embeddings")
     needed_inputs = ("vectorDB", "index", "embeddings")
 
 
@@ -132,6 +180,7 @@ class LlmSearchIndex(VectorStep):
     """Calls an embedding model for the query. Executed by a built-in worker."""
 
     type = "LLM_SEARCH_INDEX"
+    label = gettext_noop("Search an index")
     needed_inputs = ("vectorDB", "index", "query", "embeddingModelProvider", "embeddingModel")
 
 
@@ -139,6 +188,7 @@ class LlmStoreEmbeddings(VectorStep):
     """Stores a vector under an id. Executed by a built-in worker."""
 
     type = "LLM_STORE_EMBEDDINGS"
+    label = gettext_noop("Store embeddings")
     needed_inputs = ("vectorDB", "index", "embeddings")
 
 
@@ -146,15 +196,28 @@ class CallMcpToolStep(AiTask):
     """Executed by a built-in worker."""
 
     type = "CALL_MCP_TOOL"
+    label = gettext_noop("Call an MCP tool")
     icon = "http"
     needed_inputs = ("mcpServer", "method")
     output_members = {"content": None, "isError": None, "structuredContent": None}
+    summary = gettext_noop("Call a tool of an MCP server and use its result")
+    sample = (
+        step_of(
+            type, "tool", inputParameters={"mcpServer": "https://example.com/mcp", "method": "my_tool", "arguments": {}}
+        ),
+    )
+    members = (
+        input_member("mcpServer", gettext_noop("MCP server")),
+        input_member("method", gettext_noop("Tool")),
+        input_member("arguments", gettext_noop("Arguments"), ROWS),
+    )
 
 
 class ListMcpToolsStep(AiTask):
     """Executed by a built-in worker."""
 
     type = "LIST_MCP_TOOLS"
+    label = gettext_noop("List MCP tools")
     icon = "http"
     required_inputs = ("mcpServer",)
     output_members = {"tools": None}

@@ -1,10 +1,10 @@
 """Base classes of step types: how control enters a step, when it is finished, and where control goes next."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ..data_requests import (
     DataRequest,
@@ -24,6 +24,7 @@ from ..fairness import given_share
 from ..primitives import JsonValue, derived_id, fast_replace
 from ..snapshot import FIRST_NUMBER, FORMER_WORKERS, NEVER, RUNTIME_METADATA, Attempt, Run, StepState, Task, TaskState
 from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING, RUN
+from ..step_forms import StepMember, gettext_noop, step_of
 from ..timers import next_timer
 
 TASK_END = {COMPLETED: COMPLETED, FAILED: ACTIVE, FAILED_FOR_GOOD: ACTIVE}
@@ -38,7 +39,12 @@ class RunEnding(NamedTuple):
 
 
 class StepType(StepStructure):
-    """Behavior of one type of step. A step type does not depend on other types."""
+    """Behavior of one type of step, and what the editor shows of it. A step type does not depend on other types."""
+
+    label: ClassVar[str] = ""  # its name in words
+    summary: ClassVar[str] = ""  # what it does; the editor offers the types that have one
+    sample: ClassVar[Sequence[Mapping[str, Any]]] = ()  # the steps that the editor adds
+    members: ClassVar[Sequence[StepMember]] = ()  # the fields of its form in the editor
 
     is_queued = False  # its attempts wait in a queue for a worker
     waits_for_tasks = False  # it stays open until other tasks of the run have ended
@@ -487,10 +493,13 @@ class Simple(StepType):
     """Waits in the queue of its task type until a worker claims it."""
 
     type = DEFAULT_TYPE
+    label = gettext_noop("Worker task")
     names_task = True
     result_comes_from_outside = True
     is_queued = True
     is_completed_externally = True
+    summary = gettext_noop("A worker polls for the task and reports its result")
+    sample = (step_of(type, "my_task", inputParameters={}),)
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if is_reserved_name(step.name):

@@ -10,8 +10,10 @@ from ..effects import Effect, SetVariables
 from ..errors import StepRefused
 from ..expressions import field_text, java_text, quote_value
 from ..primitives import JsonValue
+from ..schemas import CHOICE, LONG, TEXT
 from ..snapshot import Run, StepState, Task, TaskState
 from ..states import FAILED
+from ..step_forms import LONG_TYPED, SCRIPT_HELP, SCRIPT_LANGUAGES, StepMember, gettext_noop, input_member, step_of
 from .base import RunEnding, StepType, completed_task, resolve_inputs, value_of
 
 DEFAULT_CASE = "defaultCase"
@@ -27,12 +29,29 @@ class Switch(StepType):
     """Completes as soon as the case is known; leads to the head of that case (execution §8.3)."""
 
     type = "SWITCH"
+    label = gettext_noop("Switch")
     flow = Flow.CHOICE
     required_fields = ("evaluatorType", "expression", "decisionCases")
     output_members = {"evaluationResult": None, "selectedCase": None}
     script_field = "expression"
     allows_python = True
     is_retried = False
+    summary = gettext_noop("Continue with one of several cases")
+    sample = (
+        step_of(
+            type,
+            "switch",
+            inputParameters={"value": "${workflow.input.value}"},
+            evaluatorType="value-param",
+            expression="value",
+            decisionCases={"true": []},
+            defaultCase=[],
+        ),
+    )
+    members = (
+        StepMember("evaluatorType", gettext_noop("Evaluator"), CHOICE, choices=SCRIPT_LANGUAGES),
+        StepMember("expression", gettext_noop("Expression"), TEXT, SCRIPT_HELP),
+    )
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
@@ -71,11 +90,16 @@ class DecisionStep(StepType):
     """Completes as soon as the case is known; an empty or missing case means the default (execution §8.4)."""
 
     type = "DECISION"
+    label = gettext_noop("Decision")
     flow = Flow.CHOICE
     required_fields = ("decisionCases",)
     output_members = {"caseOutput": None}
     script_field = "caseExpression"
     is_retried = False
+    members = (
+        StepMember("caseValueParam", gettext_noop("Input that selects the case")),
+        StepMember("caseExpression", gettext_noop("Script"), LONG),
+    )
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         case = _case_of(step, resolve_inputs(step, ctx, key, ctx.run, now), ctx)
@@ -173,8 +197,11 @@ class SetVariable(StepType):
     """Replaces variables by name at the top level (execution §8.20)."""
 
     type = "SET_VARIABLE"
+    label = gettext_noop("Set variables")
     icon = "variable"
     is_forked_by_type = True
+    summary = gettext_noop("Store values that later steps read")
+    sample = (step_of(type, "set_variable", inputParameters={"name": ""}),)
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
@@ -201,8 +228,16 @@ class Terminate(StepType):
     """Ends the run and cancels what is still open (execution §8.12)."""
 
     type = "TERMINATE"
+    label = gettext_noop("Terminate")
     flow = Flow.END
     is_retried = False
+    summary = gettext_noop("End the run with a status")
+    sample = (step_of(type, "terminate", inputParameters={"terminationStatus": "COMPLETED", "terminationReason": ""}),)
+    members = (
+        input_member("terminationStatus", gettext_noop("Status"), options="statuses"),
+        input_member("terminationReason", gettext_noop("Reason")),
+        input_member("workflowOutput", gettext_noop("Output of the workflow"), LONG_TYPED),
+    )
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
@@ -246,8 +281,11 @@ class Noop(StepType):
     """Completes at once, with neither input nor output (execution §8.21)."""
 
     type = "NOOP"
+    label = gettext_noop("No operation")
     icon = "noop"
     is_forked_by_type = True
+    summary = gettext_noop("Does nothing; marks a place")
+    sample = (step_of(type, "noop"),)
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         yield completed_task(step, key, ctx.run, now, input={}, output={})

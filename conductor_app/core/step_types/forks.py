@@ -27,6 +27,7 @@ from ..primitives import JsonValue
 from ..secret_places import limit_runtime_metadata
 from ..snapshot import Run, StepState, Task, TaskState
 from ..states import CANCELED, COMPLETED_WITH_ERRORS, SKIPPED
+from ..step_forms import NAMES, StepMember, gettext_noop, step_of
 from .base import (
     StepType,
     complete_task,
@@ -52,6 +53,7 @@ class Join(StepType):
     """Completes with the outputs of the joined tasks, by reference (execution §8.7)."""
 
     type = "JOIN"
+    label = gettext_noop("Join")
     flow = Flow.JOIN
     ends_forks = True
     forwards_failures = True
@@ -59,6 +61,7 @@ class Join(StepType):
     waits_for_tasks = True
     is_retried = False
     is_reopened = True
+    members = (StepMember("joinOn", gettext_noop("Waits for"), NAMES, gettext_noop("References, comma-separated")),)
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
@@ -150,11 +153,13 @@ class ExclusiveJoin(StepType):
     """Ends with the first joined task that has ended, or with the first of its default tasks (execution §8.8)."""
 
     type = "EXCLUSIVE_JOIN"
+    label = gettext_noop("Exclusive join")
     flow = Flow.JOIN
     forwards_failures = True
     waits_for_tasks = True
     is_retried = False
     is_reopened = True
+    members = (StepMember("joinOn", gettext_noop("Waits for"), NAMES),)
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
@@ -376,12 +381,15 @@ class ForkJoin(StepType):
     """Leads to the head of every branch and to its join; completes at once (execution §8.5)."""
 
     type = "FORK_JOIN"
+    label = gettext_noop("Fork")
     flow = Flow.FORK
     required_fields = ("forkTasks",)
     forwards_failures = True
     shows_isolation_group = True
     missing_join = "Fork task definition is not followed by a join task.  Check the blueprint"
     is_retried = False
+    summary = gettext_noop("Run branches in parallel and join them")
+    sample = (step_of(type, "fork", forkTasks=[[], []]), step_of(Join.type, "join", joinOn=[]))
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         _require_join(step, ctx.run)
@@ -415,12 +423,26 @@ class ForkJoinDynamic(StepType):
     """Creates one branch for each task in its input, then leads to its join (execution §8.6)."""
 
     type = "FORK_JOIN_DYNAMIC"
+    label = gettext_noop("Dynamic fork")
     flow = Flow.DYNAMIC_FORK
     forwards_failures = True
     shows_isolation_group = True
     result_comes_from_outside = True
     missing_join = "Dynamic join definition is not followed by a join task.  Check the workflow definition."
     is_retried = False
+    summary = gettext_noop("Run a branch for each item, decided at runtime")
+    sample = (
+        step_of(
+            type,
+            "dynamic_fork",
+            inputParameters={"forkTaskName": "my_task", "forkTaskInputs": "${workflow.input.items}"},
+        ),
+        step_of(Join.type, "dynamic_join", joinOn=[]),
+    )
+    members = (
+        StepMember("dynamicForkTasksParam", gettext_noop("Input with the tasks")),
+        StepMember("dynamicForkTasksInputParamName", gettext_noop("Input with their inputs")),
+    )
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         _require_join(step, ctx.run)

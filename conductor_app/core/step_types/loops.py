@@ -34,7 +34,18 @@ from ..definition import Body, Document, Flow, Key, Step, body_at, references_in
 from ..effects import Effect, PruneIteration, ResolveTask, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
 from ..expressions import quote_value
+from ..schemas import CHOICE, LONG
 from ..snapshot import GOOD_ENDS, UNKNOWN, Task, TaskState
+from ..step_forms import (
+    DEFAULT_ITERATIONS,
+    REFERENCES,
+    SCRIPT_LANGUAGES,
+    StepMember,
+    gettext_noop,
+    input_member,
+    loop_condition,
+    step_of,
+)
 from . import base
 
 ITERATION_LIMIT = re.compile(r"iteration['\"]?\]?\s*<(=?)\s*(\d{1,9})\b")
@@ -44,6 +55,7 @@ class DoWhile(base.StepType):
     """Active while it iterates; leads to the head of its body in the current iteration (execution §8.9)."""
 
     type = "DO_WHILE"
+    label = gettext_noop("Loop")
     flow = Flow.LOOP
     required_fields = ("loopOver",)
     script_field = "loopCondition"
@@ -54,6 +66,14 @@ class DoWhile(base.StepType):
     is_retried = False
     is_reopened = True
     counts_iterations = True
+    summary = gettext_noop("Repeat steps while a condition holds")
+    sample = (step_of(type, "loop", loopCondition=loop_condition("loop", DEFAULT_ITERATIONS), loopOver=[]),)
+    members = (
+        StepMember("items", gettext_noop("Items"), help=gettext_noop("A list to iterate over"), options=REFERENCES),
+        StepMember("evaluatorType", gettext_noop("Evaluator"), CHOICE, choices=SCRIPT_LANGUAGES[1:]),
+        StepMember("loopCondition", gettext_noop("Condition"), LONG, gettext_noop("Repeats while it is true.")),
+        input_member("keepLastN", gettext_noop("Keep iterations"), options=""),
+    )
 
     def bodies(self, step: Document) -> Iterator[Body]:
         if step.get("loopOver"):
@@ -225,6 +245,7 @@ class ForEachItem(base.StepType):
     """
 
     type = "FOR_EACH_ITEM"
+    label = gettext_noop("Item of a list")
     runs_by_name = False
     waits_for_tasks = True
     is_retried = False
@@ -299,6 +320,7 @@ class ForEach(base.StepType):
     """Active while items are left; leads to the tasks of the items that start. `iteration`: number of started items."""
 
     type = "FOR_EACH"
+    label = gettext_noop("For each")
     flow = Flow.LOOP
     item_type = ForEachItem.type
     required_fields = ("loopOver",)
@@ -308,6 +330,13 @@ class ForEach(base.StepType):
     counts_iterations = True
     handles_failures = True
     stops_all_iterations = True
+    summary = gettext_noop("Run steps once for each item of a list")
+    sample = (step_of(type, "each", items="${workflow.input.items}", inputParameters={"parallel": 1}, loopOver=[]),)
+    members = (
+        StepMember("items", gettext_noop("Items"), help=gettext_noop("A list to iterate over"), options=REFERENCES),
+        input_member("parallel", gettext_noop("In parallel"), options=""),
+        input_member("onItemFailure", gettext_noop("If an item fails"), options="item_failures"),
+    )
 
     def bodies(self, step: Document) -> Iterator[Body]:
         if step.get("loopOver"):

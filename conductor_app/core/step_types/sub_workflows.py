@@ -14,9 +14,10 @@ from ..errors import StepRefused
 from ..expressions import field_text, quote_value
 from ..expressions.json_text import expression_texts
 from ..primitives import JsonValue, derived_id
-from ..schemas import schema_violation
+from ..schemas import TEXT, WHOLE, schema_violation
 from ..secret_places import has_written_secrets_only
 from ..snapshot import Task
+from ..step_forms import ROWS, WORKFLOWS, StepMember, gettext_noop, input_member, step_of
 from .base import StepType, claim_key, completed_task, engine_held_task, resolve_inputs, whole_number
 
 METADATA = "_systemMetadata"
@@ -26,12 +27,19 @@ class SubWorkflow(StepType):
     """Starts a child run and ends as that run ends (execution §8.10)."""
 
     type = "SUB_WORKFLOW"
+    label = gettext_noop("Sub-workflow")
     receiving_inputs = ("subWorkflowName", "subWorkflowVersion", "subWorkflowDefinition")
     icon = "workflow"
     required_fields = ("subWorkflowParam",)
     is_forked_by_type = True
     result_comes_from_outside = True
     is_completed_externally = True
+    summary = gettext_noop("Start another workflow and wait for its result")
+    sample = (step_of(type, "sub_workflow", subWorkflowParam={"name": "my_workflow"}, inputParameters={}),)
+    members = (
+        StepMember("subWorkflowParam.name", gettext_noop("Workflow"), options=WORKFLOWS),
+        StepMember("subWorkflowParam.version", gettext_noop("Version"), WHOLE, gettext_noop("Empty: the latest")),
+    )
 
     def named_workflows(self, step: Mapping[str, Any]) -> Iterator[Any]:
         param = step.get("subWorkflowParam")
@@ -175,10 +183,18 @@ class StartWorkflow(StepType):
     """Completes as soon as the other run is created (execution §8.11)."""
 
     type = "START_WORKFLOW"
+    label = gettext_noop("Start workflow")
     receiving_inputs = ("name", "version", "workflowDef")
     icon = "start"
     output_members = {"workflowId": None}
     is_forked_by_type = True
+    summary = gettext_noop("Start another workflow and continue immediately")
+    sample = (step_of(type, "start", inputParameters={"startWorkflow": {"name": "my_workflow", "input": {}}}),)
+    members = (
+        input_member("startWorkflow.name", gettext_noop("Workflow"), TEXT, WORKFLOWS),
+        input_member("startWorkflow.version", gettext_noop("Version"), WHOLE, options=""),
+        input_member("startWorkflow.input", gettext_noop("Input"), ROWS),
+    )
 
     def named_workflows(self, step: Mapping[str, Any]) -> Iterator[Any]:
         inputs = step.get("inputParameters")

@@ -34,6 +34,7 @@ from ..errors import StepRefused
 from ..expressions.patterns import BadPattern, PatternTooSlow, compile_pattern, full_match
 from ..primitives import JsonValue
 from ..snapshot import Run, StepState, Task, TaskState
+from ..step_forms import gettext_noop, step_of
 from .base import StepType, complete_task, engine_held_task, resolve_inputs, unknown_word_message
 from .loops import ENDS_AS, first_failure, outcomes_of_iteration, outputs_by_ref
 
@@ -67,6 +68,7 @@ class TryCatch(StepType):
     """Active during its body, its handler and its `finallyTasks`; `iteration` is the phase."""
 
     type = "TRY_CATCH"
+    label = gettext_noop("Try")
     flow = Flow.PHASES
     fields = FIELDS
     required_fields = ("tryTasks",)
@@ -76,6 +78,8 @@ class TryCatch(StepType):
     counts_iterations = True
     handles_failures = True
     has_phases = True
+    summary = gettext_noop("Handle failures of the steps inside")
+    sample = (step_of(type, "try", tryTasks=[], catchCases=[{"match": {}, "tasks": []}]),)
 
     def bodies(self, step: Document) -> Iterator[Body]:
         yield body_at(step, "tryTasks", name=NAMES[TRY], label="try", phase=TRY)

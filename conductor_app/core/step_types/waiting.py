@@ -12,9 +12,11 @@ from ..effects import AwaitWebhook, ConsumeMessages, Effect, ResolveTask, Transi
 from ..errors import StepRefused
 from ..events import match_digest, match_paths, parse_matches, path_error
 from ..expressions import quote_value
-from ..human_tasks import last_assignment_ends_at, parse_question
+from ..human_tasks import ANSWER_SCHEMA_KEY, APPROVAL_SCHEMA, last_assignment_ends_at, parse_question
 from ..primitives import JsonValue
+from ..schemas import LONG, TEXT
 from ..snapshot import NEVER, Run, Task, TaskState
+from ..step_forms import gettext_noop, input_member, step_of
 from .base import StepType, complete_task, engine_held_task, is_expression, resolve_inputs, whole_number
 
 SPAN = re.compile(
@@ -50,10 +52,17 @@ class Wait(StepType):
     """Completes at its time, or earlier when a report completes it (execution §8.13)."""
 
     type = "WAIT"
+    label = gettext_noop("Wait")
     icon = "wait"
     shows_isolation_group = True
     is_forked_by_type = True
     is_completed_externally = True
+    summary = gettext_noop("Continue after a duration, at a time or on a signal")
+    sample = (step_of(type, "wait", inputParameters={"duration": "1 minute"}),)
+    members = (
+        input_member("duration", gettext_noop("Duration"), help=gettext_noop("For example: 2 hours 30 minutes")),
+        input_member("until", gettext_noop("Until"), help=gettext_noop("For example: 2027-01-31 12:00 CET")),
+    )
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
@@ -160,6 +169,7 @@ class WaitForWebhook(HeldStep):
     """
 
     type = "WAIT_FOR_WEBHOOK"
+    label = gettext_noop("Wait for a webhook")
     icon = "message"
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -183,7 +193,22 @@ class Human(HeldStep):
     """Stays open until a person, a client or a worker reports on it (execution §8.14)."""
 
     type = "HUMAN"
+    label = gettext_noop("Human task")
     icon = "human"
+    summary = gettext_noop("A person answers a question or fills in a form")
+    sample = (
+        step_of(
+            type,
+            "approval",
+            inputParameters={
+                ANSWER_SCHEMA_KEY: {"displayName": "Approval", "question": "", "jsonSchema": APPROVAL_SCHEMA}
+            },
+        ),
+    )
+    members = (
+        input_member(f"{ANSWER_SCHEMA_KEY}.displayName", gettext_noop("Title"), TEXT, options=""),
+        input_member(f"{ANSWER_SCHEMA_KEY}.question", gettext_noop("Question"), LONG, options=""),
+    )
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
@@ -201,6 +226,7 @@ class Yield(HeldStep):
     """Stays open until a signal or a task update completes it (Orkes' step type)."""
 
     type = "YIELD"
+    label = gettext_noop("Yield")
     icon = "wait"
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -225,6 +251,7 @@ class PullWorkflowMessages(StepType):
     """
 
     type = "PULL_WORKFLOW_MESSAGES"
+    label = gettext_noop("Receive messages")
     icon = "message"
     result_comes_from_outside = True
     is_completed_externally = True

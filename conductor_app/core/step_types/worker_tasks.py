@@ -11,7 +11,9 @@ from ..errors import StepRefused
 from ..events import event_name, is_internal, run_event_facts
 from ..expressions import quote_value
 from ..primitives import JsonValue
+from ..schemas import LONG
 from ..states import COMPLETED, FAILED, FAILED_FOR_GOOD
+from ..step_forms import LONG_TYPED, REFERENCES, ROWS, StepMember, gettext_noop, input_member, step_of
 from . import base
 
 MAX_NAME_LENGTH = 255
@@ -24,11 +26,19 @@ class Dynamic(base.StepType):
     """
 
     type = "DYNAMIC"
+    label = gettext_noop("Dynamic task")
     icon = "dynamic"
     required_fields = ("dynamicTaskNameParam",)
     names_task = True
     result_comes_from_outside = True
     is_completed_externally = True
+    summary = gettext_noop("The input names the task to run")
+    sample = (
+        step_of(
+            type, "dynamic", dynamicTaskNameParam="taskName", inputParameters={"taskName": "${workflow.input.task}"}
+        ),
+    )
+    members = (StepMember("dynamicTaskNameParam", gettext_noop("Input with the task name")),)
 
     def as_executed(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Step:
         inputs = base.resolve_inputs(step, ctx, key, ctx.run, now)
@@ -57,6 +67,7 @@ class EventStep(base.StepType):
     """
 
     type = "EVENT"
+    label = gettext_noop("Publish event")
     receiving_inputs = ("sink",)
     icon = "event"
     required_fields = ("sink",)
@@ -64,6 +75,9 @@ class EventStep(base.StepType):
     is_forked_by_type = True
     result_comes_from_outside = True
     is_queued = True
+    summary = gettext_noop("Send an event to a sink")
+    sample = (step_of(type, "event", sink="conductor", inputParameters={}),)
+    members = (StepMember("sink", gettext_noop("Sink"), options=REFERENCES),)
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         run = ctx.run
@@ -91,16 +105,26 @@ class HttpStep(base.BuiltIn):
     """Executed by a built-in worker."""
 
     type = "HTTP"
+    label = gettext_noop("HTTP request")
     receiving_inputs = ("uri",)
     icon = "http"
     required_inputs = ("http_request", "uri", "method")
     output_members = {"response": base.RESPONSE}
+    summary = gettext_noop("Call a URL and use the response")
+    sample = (step_of(type, "http", inputParameters={"uri": "https://example.com", "method": "GET"}),)
+    members = (
+        input_member("uri", gettext_noop("URL")),
+        input_member("method", gettext_noop("Method"), options="methods"),
+        input_member("headers", gettext_noop("Headers"), ROWS),
+        input_member("body", gettext_noop("Body"), LONG_TYPED),
+    )
 
 
 class HttpPollStep(base.BuiltIn):
     """Executed by a built-in worker."""
 
     type = "HTTP_POLL"
+    label = gettext_noop("HTTP poll")
     receiving_inputs = ("uri", "terminationCondition")
     icon = "http"
     required_inputs = ("http_request", "uri", "method")
@@ -111,6 +135,7 @@ class JdbcStep(base.BuiltIn):
     """Executed by a built-in worker."""
 
     type = "JDBC"
+    label = gettext_noop("SQL statement")
     receiving_inputs = ("connectionId", "integrationName", "statement")
     icon = "database"
     required_inputs = ("statement",)
@@ -126,6 +151,7 @@ class KafkaPublishStep(base.BuiltIn):
     """Executed by a built-in worker."""
 
     type = "KAFKA_PUBLISH"
+    label = gettext_noop("Publish to Kafka")
     receiving_inputs = ("topic", "bootStrapServers")
     icon = "event"
     required_inputs = ("kafka_request",)
@@ -135,6 +161,7 @@ class Inline(base.StepType):
     """Completes at once, with the value as `result` (execution §8.17)."""
 
     type = "INLINE"
+    label = gettext_noop("Script")
     receiving_inputs = ("expression", "evaluatorType")
     icon = "code"
     output_members = {"result": None, "error": None}
@@ -142,6 +169,22 @@ class Inline(base.StepType):
     allows_python = True
     shows_isolation_group = True
     is_forked_by_type = True
+    summary = gettext_noop("Compute a value in JavaScript or Python")
+    sample = (
+        step_of(
+            type,
+            "inline",
+            inputParameters={
+                "evaluatorType": "javascript",
+                "expression": "$.value",
+                "value": "${workflow.input.value}",
+            },
+        ),
+    )
+    members = (
+        input_member("evaluatorType", gettext_noop("Evaluator"), options="languages"),
+        input_member("expression", gettext_noop("Script"), LONG),
+    )
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = base.resolve_inputs(step, ctx, key, ctx.run, now)
@@ -155,6 +198,7 @@ class Lambda(base.StepType):
     """Completes at once, with the return value as `result`; a script that fails has no output (execution §8.18)."""
 
     type = "LAMBDA"
+    label = gettext_noop("Script")
     receiving_inputs = ("scriptExpression",)
     icon = "code"
     output_members = {"result": None, "error": None}
@@ -179,12 +223,16 @@ class JsonJqTransform(base.StepType):
     """Completes at once, with the first value as `result` and all values as `resultList` (execution §8.19)."""
 
     type = "JSON_JQ_TRANSFORM"
+    label = gettext_noop("jq transformation")
     receiving_inputs = ("queryExpression",)
     icon = "code"
     required_inputs = ("queryExpression",)
     output_members = {"result": None, "resultList": None, "error": None}
     shows_isolation_group = True
     is_forked_by_type = True
+    summary = gettext_noop("Transform JSON with a jq program")
+    sample = (step_of(type, "jq", inputParameters={"queryExpression": ".", "value": "${workflow.input}"}),)
+    members = (input_member("queryExpression", gettext_noop("jq program"), LONG),)
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = base.resolve_inputs(step, ctx, key, ctx.run, now)

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ...utils.formatting import format_duration
-from ..step_labels import type_label
+from ..policies import type_label
 from .marks import DiagramFolding, IterationChoice, IterationPicker, StepMark, StepMarks
 
 TITLE_SIZE, TEXT_SIZE = 13, 12

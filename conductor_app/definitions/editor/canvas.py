@@ -29,16 +29,16 @@ from ...core.step_edits import (
     places_of,
     wrap_step,
 )
+from ...core.step_forms import STATIC_OPTIONS
 from ...core.validation.lint_references import BEFORE, compare_order
 from ...human_tasks.pages.form_templates import KINDS
 from ...web.forms import format_json
 from ...web.templates import render_to_string
 from ..models import TaskDefinition
-from ..policies import policy_context
-from ..step_labels import place_label, type_label
+from ..policies import place_label, policy_context, type_label
 from .checks import CheckResult, check_text, checks_report, findings_of_step, parse_text
 from .pages import DefinitionAdmin
-from .step_catalog import BY_TYPE, CATALOG, STATIC_OPTIONS
+from .step_catalog import catalog
 from .step_form import SettingsForm, StepForm
 from .step_rows import USER_TYPE_LABELS
 
@@ -141,10 +141,10 @@ def _pick(state: CanvasState, argument: str) -> None:
 
 
 def _add(state: CanvasState, argument: str) -> None:
-    if argument not in BY_TYPE:
+    if (entry := catalog().get(argument)) is None:
         raise Invalid(_("Unknown step type: %(type)s.") % {"type": argument[:40]})
-    _accept(state, insert_steps(state.document, state.place, BY_TYPE[argument].sample()))
-    state.message = _("%(type)s added.") % {"type": BY_TYPE[argument].label}
+    _accept(state, insert_steps(state.document, state.place, entry.sample()))
+    state.message = _("%(type)s added.") % {"type": entry.label}
 
 
 def _delete(state: CanvasState, argument: str) -> None:
@@ -208,7 +208,12 @@ def panel_context(state: CanvasState, result: CheckResult, submitted: Mapping[st
     """Return the context of the panel: the list of step types, the form of a step, or that of the workflow."""
     context = {"state": state, "options": _options(state, result), "is_named": submitted.get("is_named", "")}
     if state.place:
-        return {**context, "panel": "types", "catalog": CATALOG, "place_label": _label_of(state.document, state.place)}
+        return {
+            **context,
+            "panel": "types",
+            "catalog": catalog().values(),
+            "place_label": _label_of(state.document, state.place),
+        }
     form = state.form or _build_form(state, bool(context["is_named"]))
     if not isinstance(form, StepForm):
         return {**context, "panel": "settings", "panel_form": form, **_lists(state.document)}

@@ -41,8 +41,7 @@ from ...web.forms import parse_json_value, syntax_error_text
 from ...web.templates import render_to_string
 from ..diagram.pages import draw_definition
 from ..models import WorkflowDefinition
-from ..policies import policy_context
-from ..step_labels import place_label
+from ..policies import place_label, policy_context
 from ..validation import check_handler, definition_context, lint_task, lint_workflow, validate_task, validate_workflow
 
 WORKFLOW, TASK, HANDLER = "workflow", "task", "event_handler"

@@ -7,13 +7,15 @@ from typing import Any
 
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ...core.definition import DEFAULT_TYPE, Flow, as_steps, structure_of_step, type_of
 from ...core.errors import Invalid
 from ...core.human_tasks import ANSWER_SCHEMA_KEY
 from ...core.primitives import JsonValue
 from ...core.schemas import CHOICE, LONG, TEXT, WHOLE, YES_NO, SchemaField, format_typed, format_value
-from ...core.step_edits import StepEdit, find_step, loop_condition, rename_step, replace_step
+from ...core.step_edits import StepEdit, find_step, rename_step, replace_step
+from ...core.step_forms import LONG_TYPED, NAMES, ROWS, SCRIPT_LABELS, TASKS, TYPED, StepMember, loop_condition
 from ...core.step_types import STEP_TYPES
 from ...core.step_types.base import Simple
 from ...core.step_types.loops import DoWhile
@@ -24,8 +26,8 @@ from ...core.step_types.worker_tasks import Dynamic, HttpStep
 from ...human_tasks.pages.form_templates import DesignedField, design_schema, designed_fields, submitted_fields
 from ...utils.formatting import LazyText
 from ...web.forms import FormRow, RenderedField, parse_rows, parse_typed, rows_of, submitted_rows
-from ..step_labels import type_label
-from .step_catalog import LONG_TYPED, NAMES, ROWS, SCRIPT_LABELS, TASKS, TYPED, StepMember, members_of
+from ..policies import type_label
+from .step_catalog import members_of
 from .step_rows import (
     AssigneeRow,
     HandlerRow,
@@ -56,7 +58,11 @@ POLICY = {
     )
 }
 POLICY_CHOICES = {"retryLogic": RETRY_LOGICS, "timeoutPolicy": TIMEOUT_POLICIES}
-CHOICE_LABELS = {**dict(RETRY_LOGICS), **dict(TIMEOUT_POLICIES), **SCRIPT_LABELS}
+CHOICE_LABELS = {
+    **dict(RETRY_LOGICS),
+    **dict(TIMEOUT_POLICIES),
+    **{name: gettext_lazy(label) for name, label in SCRIPT_LABELS.items()},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,10 @@ class RowGroup:
 
     member: StepMember
     rows: list[FormRow]
+
+    @property
+    def label(self) -> str:
+        return _(self.member.label)
 
 
 class MemberForm:
@@ -92,9 +102,9 @@ class MemberForm:
         return self.field(
             f"step.{member.place}",
             member.keys[-1],
-            member.label,
+            _(member.label),
             kind,
-            **{"value": value, "help": str(member.help), "choices": member.choices, "limits": limits, **options},
+            **{"value": value, "help": _(member.help), "choices": member.choices, "limits": limits, **options},
         )
 
     def keys(self, member: StepMember) -> tuple[str, ...]:

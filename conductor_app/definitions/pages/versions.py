@@ -37,7 +37,7 @@ from ..diagram.canvas import Diagram
 from ..diagram.pages import draw_version
 from ..editor.pages import DefinitionAdmin
 from ..models import WorkflowDefinition
-from ..step_labels import type_label
+from ..policies import type_label
 from ..tool_options import with_tool_switch
 
 HEAD_HEIGHT = 40

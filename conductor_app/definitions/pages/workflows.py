@@ -40,7 +40,7 @@ from ..editor.pages import NEW_VERSION, OVERWRITE, DefinitionForm, EditingStart,
 from ..editor.step_catalog import NEW_TASK, NEW_WORKFLOW, TEMPLATES
 from ..editor.task_form import TaskFormPages
 from ..models import SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition
-from ..policies import policy_context
+from ..policies import policy_context, type_label
 from ..queries import (
     CatalogWorkflow,
     catalog_tasks,
@@ -55,7 +55,6 @@ from ..simulation.commands import MAX_AT_ONCE, run_cases
 from ..simulation.pages import PERMISSIONS as TRIED_BY
 from ..simulation.pages import SimulatorPages
 from ..sources.pages import BundlePages
-from ..step_labels import type_label
 from ..tool_options import tool_options
 from ..validation import definition_context
 from .versions import BreakpointPages, ToolPages, VersionPages

@@ -43,8 +43,8 @@ from ..diagram.marks import NO_MARKS
 from ..diagram.pages import draw_definition
 from ..editor.pages import DefinitionAdmin
 from ..models import DefinitionDraft, SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition
+from ..policies import type_label
 from ..schemas import fill_in_schemas, input_schema
-from ..step_labels import type_label
 from .commands import case_outcome, simulate_with_children
 from .queries import InnerWorkflow, SimulationReport, inner_workflows, recorded_outputs, simulation_report
 

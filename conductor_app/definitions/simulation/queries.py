@@ -14,7 +14,7 @@ from ...core.step_types.sub_workflows import SubWorkflow
 from ...runs.models import Attempt
 from ..diagram.marks import StepMark, StepMarks
 from ..models import WorkflowDefinition
-from ..step_labels import type_label
+from ..policies import type_label
 from ..validation import MAX_EXAMPLE_SIZE, newest_run_ids
 
 LIMIT = 400

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from ...access.visibility import may, visible
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
-from ...core.human_tasks import ANSWER_SCHEMA_KEY, TEMPLATES, answer_schema, human_task_definition
+from ...core.human_tasks import ANSWER_SCHEMA_KEY, APPROVAL_SCHEMA, TEMPLATES, answer_schema, human_task_definition
 from ...core.primitives import JsonValue
 from ...core.schemas import CHOICE, DATE, JSON, LONG, MOMENT, NUMBER, TEXT, WHOLE, YES_NO, build_form, format_value
 from ...web.forms import DocumentForm, JsonDocumentField, NumberedRow, format_json, parse_typed
@@ -167,11 +167,7 @@ MAX_LISTED = 500
 SAMPLE = {
     "name": "approval",
     "version": 1,
-    "jsonSchema": {
-        "type": "object",
-        "required": ["approved"],
-        "properties": {"approved": {"type": "boolean", "title": "Approved?"}},
-    },
+    "jsonSchema": APPROVAL_SCHEMA,
     "templateUI": {
         "type": "VerticalLayout",
         "elements": [{"type": "Control", "scope": "#/properties/approved"}],

@@ -21,7 +21,7 @@ from ...definitions.diagram.canvas import Diagram
 from ...definitions.diagram.marks import DiagramFolding, IterationChoice, parse_choice
 from ...definitions.diagram.pages import draw_definition
 from ...definitions.models import ResolvedDefinition
-from ...definitions.step_labels import type_label
+from ...definitions.policies import type_label
 from ...definitions.store import parsed_definition
 from ...payloads.files import files_of
 from ...payloads.models import UPLOADED, FileHandle

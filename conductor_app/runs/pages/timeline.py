@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from ...definitions.step_labels import type_label
+from ...definitions.policies import type_label
 from ...tasks.queries.tasks import attempts_of_tasks
 from ...tasks.queries.waiting import brief_delays
 from ...utils.formatting import format_duration

@@ -1,0 +1,68 @@
+"""What a step type declares for the editor: a sample that a new step copies, and the fields of its form.
+
+The classes of step types have it as `label`, `summary`, `sample` and `members`. Texts are marked for translation; a
+page translates them when it shows them, because the core imports no Django.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .schemas import TEXT
+
+
+def gettext_noop(text: str) -> str:
+    """Mark a text for translation: `makemessages` finds the calls of a function with this name."""
+    return text
+
+
+TYPED, LONG_TYPED, NAMES, ROWS = "typed", "long typed", "names", "rows"
+"""Kinds of members: any JSON value as text, on one line or several, a list of names, and an object in rows."""
+REFERENCES, TASKS, WORKFLOWS, STEPS = "references", "tasks", "workflows", "steps"
+"""Lists of suggestions that depend on the definition and on the server."""
+SCRIPT_LABELS = {
+    "value-param": gettext_noop("Value of an input"),
+    "javascript": "JavaScript",
+    "graaljs": "JavaScript (graaljs)",
+    "python": "Python",
+}
+SCRIPT_LANGUAGES = tuple(SCRIPT_LABELS)
+STATIC_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "methods": ("GET", "POST", "PUT", "PATCH", "DELETE"),
+    "item_failures": ("FAIL", "CONTINUE"),
+    "languages": SCRIPT_LANGUAGES,
+    "task_statuses": ("COMPLETED", "FAILED", "FAILED_WITH_TERMINAL_ERROR"),
+    "statuses": ("COMPLETED", "FAILED", "TERMINATED"),
+}
+"""The other lists of suggestions."""
+DEFAULT_ITERATIONS = 3
+SCRIPT_HELP = gettext_noop("The name of an input, or a script that reads the inputs from $.")
+
+
+@dataclass(frozen=True, slots=True)
+class StepMember:
+    """A member of a step that the form edits. `place`: its keys, joined by dots. `options`: a list of suggestions."""
+
+    place: str
+    label: str
+    kind: str = TEXT
+    help: str = ""
+    choices: tuple[str, ...] = ()
+    options: str = ""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self.place.split("."))
+
+
+def input_member(name: str, label: str, kind: str = TYPED, options: str = REFERENCES, help: str = "") -> StepMember:
+    return StepMember(f"inputParameters.{name}", label, kind, help, options=options)
+
+
+def step_of(type: str, ref: str, **fields: Any) -> dict[str, Any]:
+    return {"name": ref, "taskReferenceName": ref, "type": type, **fields}
+
+
+def loop_condition(ref: str, times: int) -> str:
+    """Return the condition of a loop that ends after a number of iterations."""
+    return f"if ($.{ref}['iteration'] < {times}) {{ true; }} else {{ false; }}"
