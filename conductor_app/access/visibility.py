@@ -203,17 +203,6 @@ def matching_run_names(patterns: NamePatterns) -> set[str]:
     return {name for (name,) in fetch(_RUN_NAMES_SQL) if name in patterns}
 
 
-def visible_run_names() -> list[str] | None:
-    """Return the definition names whose runs the current actor may see, or None if it may see all.
-
-    It is for statements that count runs by their definition. Runs that are granted one by one are not in them.
-    """
-    actor = current_actor()
-    if actor is None or actor.permissions.allows_all(*RUN_VIEW_RIGHTS):
-        return None
-    return sorted(matching_run_names(actor.permissions.names.get((READ, WORKFLOW_DEF), NO_PATTERNS)))
-
-
 def sees_all_runs() -> bool:
     """Return True if the current actor may see all runs."""
     actor = current_actor()

@@ -1,10 +1,18 @@
 """Decide what must happen next in a run: a function of the snapshot, the loaded data and the time.
 
+From the report of a completed task to the next task:
+
+1. `apply_report` completes the attempt. The commands on one attempt are here: apply a worker's report, renew or
+   release its lease, requeue it, and end its child run.
+2. The rules run until none fires (`_run_rules`): `progress` of `core/rules/advance.py` resolves the task, and
+   `advance` enters each step that has control now (`enter_step`). The type of the step creates a task in its queue,
+   visible at once or after a delay (`core/step_types/base.py:queued_task`).
+3. `runs/commands/change.py` locked the run before, and writes all effects in the transaction of the report. After its
+   commit, a claim finds the task when it is visible (`tasks/claims.sql`). The announcement of the queue only wakes
+   polls that wait. Claims are not commands: they change rows without a decision.
+
 `DecisionLoop` decides, loads the requested data, and decides again until nothing is missing. Changing, starting,
 previewing and simulating a run share it. They differ in what an attempt does with a decision.
-
-The commands on one attempt are here too: apply a worker's report, renew or release its lease, requeue it, and end its
-child run. Claims are not commands: a claim changes rows without a decision (`tasks/commands/claims.py`).
 """
 
 from abc import ABC, abstractmethod

@@ -3,10 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.contrib.postgres.operations import (
-    AddIndexConcurrently,
-    RemoveIndexConcurrently,
-)
+from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndexConcurrently
 from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.state import ProjectState

@@ -18,15 +18,7 @@ from ..utils import clock
 from ..web.api import permissions as targets
 from ..web.api import requests as request_body
 from ..web.api.documents import TASK
-from ..web.api.operations import (
-    CLAIM_QUERY,
-    COMPLETE_QUERY,
-    REASON_QUERY,
-    ApiOperation,
-    ArrayOf,
-    EmptyOk,
-    Json,
-)
+from ..web.api.operations import CLAIM_QUERY, COMPLETE_QUERY, REASON_QUERY, ApiOperation, ArrayOf, EmptyOk, Json
 from ..web.api.permissions import (
     ADMINISTRATORS_ONLY,
     ALLOW_ALL,

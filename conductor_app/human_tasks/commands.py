@@ -18,15 +18,7 @@ from ..core.decide import Report
 from ..core.decision_context import Command, DecisionContext
 from ..core.definition import Schema
 from ..core.effects import Effect, UpdateTask
-from ..core.errors import (
-    AlreadyResolved,
-    Conflict,
-    Invalid,
-    NotFound,
-    OutputInvalid,
-    PayloadTooLarge,
-    ValidationError,
-)
+from ..core.errors import AlreadyResolved, Conflict, Invalid, NotFound, OutputInvalid, PayloadTooLarge, ValidationError
 from ..core.human_tasks import MINUTE_MS, Assignee, format_assignees
 from ..core.primitives import fast_replace as replace_values
 from ..core.schemas import schema_question, violation_sentence

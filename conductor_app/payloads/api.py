@@ -15,15 +15,7 @@ from ..settings import conf
 from ..web.api import permissions as targets
 from ..web.api import requests as request_body
 from ..web.api.documents import fields_of_type
-from ..web.api.operations import (
-    BINARY,
-    FILE_LINK_QUERY,
-    LINK_QUERY,
-    NO_CONTENT,
-    ApiOperation,
-    Json,
-    NoContent,
-)
+from ..web.api.operations import BINARY, FILE_LINK_QUERY, LINK_QUERY, NO_CONTENT, ApiOperation, Json, NoContent
 from ..web.api.permissions import (
     RUN_CONTROL_RIGHTS,
     RUN_VIEW_RIGHTS,

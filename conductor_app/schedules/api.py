@@ -14,15 +14,7 @@ from ..utils import clock
 from ..web.api import permissions as targets
 from ..web.api import requests as request_body
 from ..web.api.documents import BULK
-from ..web.api.operations import (
-    PAGE_QUERY,
-    PLAIN_TEXT,
-    ApiOperation,
-    ArrayOf,
-    Json,
-    PlainText,
-    add_findings,
-)
+from ..web.api.operations import PAGE_QUERY, PLAIN_TEXT, ApiOperation, ArrayOf, Json, PlainText, add_findings
 from ..web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, RequiresDefinitionAccess, require_start, requires
 from ..web.api.requests import QueryParameters
 from ..web.api.view import ConductorRequest, ConductorView

@@ -12,9 +12,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from ..access.visibility import visible
-from ..core.cron import (
-    parse_timetable,
-)
+from ..core.cron import parse_timetable
 from ..core.errors import RequestRefused
 from ..runs.models import Run
 from ..utils.formatting import format_duration
@@ -36,7 +34,7 @@ class UpcomingSlot:
     note: str
 
 
-def upcoming_slots(document: Mapping[str, Any], now: int, most: int = LIMIT) -> list[UpcomingSlot]:
+def upcoming_slots(document: Mapping[str, Any], now: int) -> list[UpcomingSlot]:
     """Return the next slots of a schedule.
 
     Raises:
@@ -46,7 +44,7 @@ def upcoming_slots(document: Mapping[str, Any], now: int, most: int = LIMIT) -> 
     found: list[UpcomingSlot] = []
     before: dict[int, int] = {}
     slot = table.after(now)
-    while slot is not None and len(found) < most:
+    while slot is not None and len(found) < LIMIT:
         entry = table.entries[slot.entry]
         found.append(_upcoming_slot(slot.at, entry.zone, entry.zone_id, before.get(slot.entry, now)))
         before[slot.entry] = slot.at

@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from ..access.api import applications, secrets, users
-from ..ai.api import budgets, integrations, prompts
+from ..ai.api import integrations, prompts
 from ..bulk import api as bulk
 from ..definitions.api import definitions, tags
 from ..definitions.sources import api as sources
@@ -262,8 +262,8 @@ urlpatterns = [
     path("insight/queues/<str:queue>", queues.QueueInsight.as_view()),
     path("insight/failures", failures.FailureGroups.as_view()),
     path("insight/failures/<int:group_id>", failures.FailureGroupInsight.as_view()),
-    path("model-budgets", budgets.ModelBudgets.as_view()),
-    path("model-budgets/<int:budget_id>", budgets.ModelBudgetOne.as_view()),
+    path("model-budgets", integrations.ModelBudgets.as_view()),
+    path("model-budgets/<int:budget_id>", integrations.ModelBudgetOne.as_view()),
     path("debug/runs/<str:workflow>", debugger.DebuggedRun.as_view()),
     path("debug/runs/<str:workflow>/breakpoints", debugger.RunBreakpoints.as_view()),
     path("debug/runs/<str:workflow>/breakpoints/<str:id>", debugger.RunBreakpoint.as_view()),

@@ -3,10 +3,14 @@
 A contract test (`tests/web/test_gunicorn_internals.py`) checks their behavior. If the installed version lacks some of
 them, `worker_class` selects Gunicorn's own threaded worker. Only that worker is imported with this module, so that a
 version that lacks anything else can still start.
+
+`ConnectionCounts` tells each web process how many connections the others have.
 """
 
 import inspect
+import mmap
 import os
+import struct
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
@@ -22,9 +26,38 @@ from typing import Any
 
 from gunicorn.workers.gthread import ThreadWorker
 
-from .connection_counts import ConnectionCounts
 from .request_framing import SINGLE_VALUED, ContradictoryHeader, SingleValues
 from .waiting_requests import ACCEPTS_WAITING_KEY, ClientConnection, FinishedResponse, WaitingConnection
+
+PROCESSES = 64
+CURRENT_SECONDS = 5
+"""A process writes its count at least once per second. The count of one that has ended is ignored after this time."""
+
+SLOT = struct.Struct("=qd")
+
+
+class ConnectionCounts:
+    """The number of connections of each process. A process is a whole number, its age.
+
+    Create the object before the processes are forked. Each writes only its own slot, so that no lock is needed.
+    """
+
+    def __init__(self) -> None:
+        self._slots = mmap.mmap(-1, PROCESSES * SLOT.size)
+
+    def set(self, process: int, count: int, now: float) -> None:
+        """Store the count of a process. `now`: monotonic seconds, which are the same in all processes of a machine."""
+        SLOT.pack_into(self._slots, process % PROCESSES * SLOT.size, count, now)
+
+    def is_more(self, process: int, count: int, now: float) -> bool:
+        """Return True if another process has fewer connections than this one."""
+        own = process % PROCESSES
+        return any(
+            other < count and index != own
+            for index, (other, written_at) in enumerate(SLOT.iter_unpack(self._slots[:]))
+            if now - written_at < CURRENT_SECONDS and written_at
+        )
+
 
 TESTED_VERSIONS = "~=27.0"
 OWN_WORKER, PLAIN_WORKER = "conductor_app.web.gunicorn_worker.KeepAliveThreadWorker", "gthread"

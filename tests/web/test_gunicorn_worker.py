@@ -18,8 +18,7 @@ from gunicorn.glogging import Logger
 from gunicorn.workers.gthread import TConn
 
 from conductor_app.web import gunicorn_worker
-from conductor_app.web.connection_counts import CURRENT_SECONDS, ConnectionCounts
-from conductor_app.web.gunicorn_internals import OWN_WORKER
+from conductor_app.web.gunicorn_internals import CURRENT_SECONDS, OWN_WORKER, ConnectionCounts
 from conductor_app.web.request_framing import RequestState
 from tests.free_port import free_port
 

@@ -19,22 +19,13 @@ from ...definitions.pages.workflows import register_model_use
 from ...runs.models import Attempt, Run
 from ...runs.pages.view_model import ModelUse, register_use_of_run
 from ...tasks.pages.task_panel import PanelSection, add_section
-from ...utils.formatting import (
-    DAY,
-    format_count,
-    format_duration,
-)
+from ...utils.formatting import DAY, format_count, format_duration
 from ...web.badges import render_pill
 from ...web.pages import Page, require_permission, show_refusal
 from ..commands.vectors import Place, delete_index
 from ..models import ModelCall
 from ..queries.budgets import format_cost, format_tokens, run_budget_share
-from ..queries.usage import (
-    UsageSums,
-    calls_of_attempt,
-    usage_of_definition,
-    usage_of_run,
-)
+from ..queries.usage import UsageSums, calls_of_attempt, usage_of_definition, usage_of_run
 from ..queries.vectors import MAX_INDEXES, list_indexes
 
 DELETE_PERMISSION = "conductor.delete_vectordocument"

@@ -10,15 +10,7 @@ from ...settings import conf
 from ...utils import clock
 from ..commands.integrations import ModelSettings
 from .guarded_http import guarded_client, library_errors
-from .messages import (
-    AUDIO,
-    JSON_ONLY,
-    ChatMessage,
-    ChatReply,
-    ChatRequest,
-    InputRejected,
-    as_text,
-)
+from .messages import AUDIO, JSON_ONLY, ChatMessage, ChatReply, ChatRequest, InputRejected, as_text
 
 BASE_URL = "https://api.anthropic.com"
 FINISH_REASONS = {

@@ -18,13 +18,7 @@ import httpcore2
 import httpx2
 
 from ...settings import conf
-from ...system_tasks.network_guard import (
-    MAX_ADDRESSES,
-    AddressRefused,
-    Guard,
-    configured_guard,
-    require_refusal,
-)
+from ...system_tasks.network_guard import MAX_ADDRESSES, AddressRefused, Guard, configured_guard, require_refusal
 from . import messages
 from .messages import connection_failure, status_failure
 

@@ -16,15 +16,7 @@ from ...core.errors import Conflict, Invalid, NotFound, ValidationError, Validat
 from ...web.api import documents as shapes
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api.operations import (
-    ApiOperation,
-    ArrayOf,
-    ArraysByKey,
-    EmptyOk,
-    Json,
-    add_findings,
-    finding_document,
-)
+from ...web.api.operations import ApiOperation, ArrayOf, ArraysByKey, EmptyOk, Json, add_findings, finding_document
 from ...web.api.permissions import (
     ALLOW_ALL,
     RequiresAccess,

@@ -19,13 +19,7 @@ from ...runs.models import Run
 from ...runs.pages.debugger import DEBUG_PERMISSION, breakpoints_context, parse_breakpoint_form
 from ...runs.pages.start import PERMISSION
 from ...runs.pages.view_model import bar_height, describe_run, longest_duration, results_chart
-from ...runs.queries.recent import (
-    RecentRun,
-    StepCell,
-    StepGrid,
-    recent_runs_of_workflows,
-    step_grid,
-)
+from ...runs.queries.recent import RecentRun, StepCell, StepGrid, recent_runs_of_workflows, step_grid
 from ...utils import clock
 from ...utils.differences import diff_hunks
 from ...web.badges import format_count, format_status, status_tone

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from ...core.trace_context import HEADER, parse_traceparent
+from ...settings import conf
 
 MessageHandler = Callable[[str, Any], None]
 """Processes an event. Arguments: its id, which is the same in repeated deliveries, and its payload."""
@@ -33,8 +34,8 @@ class Provider:
 
     @property
     def is_configured(self) -> bool:
-        """Return True if the operator has configured the address."""
-        return True
+        """Return True if the operator has configured the address, or there is none."""
+        return not self.setting or bool(getattr(conf, self.setting.lower()))
 
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
         """Publish an event, and return when the other system has it.

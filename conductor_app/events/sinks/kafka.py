@@ -42,10 +42,6 @@ class Kafka(Provider):
 
     name, setting = "kafka", "EVENT_QUEUES_KAFKA_SERVERS"
 
-    @property
-    def is_configured(self) -> bool:
-        return bool(conf.event_queues_kafka_servers)
-
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
         self.require_configured()
         traces = [(name, value.encode()) for name, value in trace_headers(payload).items()]

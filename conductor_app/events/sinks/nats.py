@@ -35,10 +35,6 @@ class Nats(Provider):
 
     name, setting = "nats", "EVENT_QUEUES_NATS_URL"
 
-    @property
-    def is_configured(self) -> bool:
-        return bool(conf.event_queues_nats_url)
-
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
         self.require_configured()
         nats = import_library(self, "nats")

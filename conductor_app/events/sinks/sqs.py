@@ -44,10 +44,6 @@ class Sqs(Provider):
 
     name, setting = "sqs", "EVENT_QUEUES_SQS_URL"
 
-    @property
-    def is_configured(self) -> bool:
-        return bool(conf.event_queues_sqs_url)
-
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
         self.require_configured()
         attributes = {ID_ATTRIBUTE: message_id, **trace_headers(payload)}

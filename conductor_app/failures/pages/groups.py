@@ -25,15 +25,7 @@ from ...runs.queries.recent import run_keys
 from ...utils import clock
 from ...utils.formatting import LazyText, TimeRange
 from ...web.badges import format_count, render_pill
-from ...web.charts import (
-    ChartSeries,
-    TrendChart,
-    build_markers,
-    chosen_range,
-    fitting_range,
-    range_links,
-    sparkline,
-)
+from ...web.charts import ChartSeries, TrendChart, build_markers, chosen_range, fitting_range, range_links, sparkline
 from ...web.links import failure_group_address
 from ...web.pages import ObjectPage, Page, require_permission, require_permission_on_any, show_refusal
 from .. import commands

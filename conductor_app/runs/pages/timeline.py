@@ -18,14 +18,7 @@ from ...utils.time_scale import Stretch, TimeScale, collapse_idle, merge_stretch
 from ...web.badges import format_count, format_status, render_state
 from ...web.charts import zoom_links
 from ...web.links import run_address
-from ..timeline.queries import (
-    HOLD,
-    WORK,
-    RunLife,
-    TaskRow,
-    TimelineSegment,
-    task_rows,
-)
+from ..timeline.queries import HOLD, WORK, RunLife, TaskRow, TimelineSegment, task_rows
 from ..timeline.tree import (
     ACTIVE,
     CANCELED,

@@ -24,16 +24,7 @@ from ...runs.models import Attempt, Run
 from ...web.api import documents as shapes
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api.operations import (
-    PLAIN_TEXT,
-    POLL_QUERY,
-    ApiOperation,
-    ArrayOf,
-    EmptyOk,
-    Json,
-    NoContent,
-    PlainText,
-)
+from ...web.api.operations import PLAIN_TEXT, POLL_QUERY, ApiOperation, ArrayOf, EmptyOk, Json, NoContent, PlainText
 from ...web.api.permissions import (
     RUN_VIEW_RIGHTS,
     TASK_REPORT_RIGHTS,

@@ -63,9 +63,9 @@ def Json(document: Any, status: int = 200) -> HttpResponse:
     return _build_response(JSON.render(document), JSON.media_type, status)
 
 
-def PlainText(text: str, status: int = 200) -> HttpResponse:
+def PlainText(text: str) -> HttpResponse:
     """Return a response with plain text."""
-    return _build_response(TEXT.render(text), TEXT.media_type, status)
+    return _build_response(TEXT.render(text), TEXT.media_type, 200)
 
 
 def EmptyOk() -> HttpResponse:
