@@ -33,7 +33,7 @@ COMMANDS = (
 """Folders with commands on rows that processes change at the same time, whose SQL depends on the database."""
 PAGES = {"admin_client", "operator", "viewer"}
 """Clients of users of the pages."""
-NAMES = {"ThreadedWebServer", "Popen", "brokers", "run_forked", "running_server", "subprocess"}
+NAMES = {"ThreadedWebServer", "Popen", "ValkeyServer", "brokers", "run_forked", "running_server", "subprocess"}
 """What starts a process or a server."""
 
 

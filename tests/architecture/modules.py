@@ -14,10 +14,16 @@ def modules() -> list[tuple[Path, ast.Module]]:
     return [(path, ast.parse(path.read_text())) for path in sorted(APP.rglob("*.py"))]
 
 
+@cache
+def walk(tree: ast.AST) -> list[ast.AST]:
+    """Return all nodes of a tree."""
+    return list(ast.walk(tree))
+
+
 def imports(path: Path, tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield the full name of every module or name that a file imports, with the line number."""
     package = path.relative_to(APP.parent).parts[:-1]
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

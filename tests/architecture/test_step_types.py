@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from conductor_app.core.step_types import STEP_TYPES
-from tests.architecture.modules import APP, modules, relative
+from tests.architecture.modules import APP, modules, relative, walk
 
 HOMONYMS = {
     ("core/definition.py", "SIMPLE"),  # the type of a step that does not name one
@@ -27,7 +27,7 @@ def test_no_other_module_names_a_step_type():
     found = [
         (name, node.value)
         for name, tree in other_modules()
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in STEP_TYPES
     ]
 
@@ -42,7 +42,7 @@ def test_only_step_types_read_the_state_of_a_type():
         for name, tree in other_modules()
         if name.startswith("core/") or "/store" in name or "/commands" in name
         if name not in TASK_STATE_READERS
-        for holder in ast.walk(tree)
+        for holder in walk(tree)
         for node in _keys_of_state(holder)
         if node.value in own_keys
     ]

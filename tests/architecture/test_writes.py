@@ -7,7 +7,7 @@ from pathlib import Path
 
 from django.apps import apps
 
-from tests.architecture.modules import imports, modules, relative
+from tests.architecture.modules import imports, modules, relative, walk
 
 READERS = ("queries", "serializers", "api", "pages", "editor", "workers", "explanations", "timeline", "search")
 """Roles and folders whose modules only read."""
@@ -47,7 +47,7 @@ def has_role(path: Path, *roles: str) -> bool:
 
 def writes(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield the calls that write through a manager or QuerySet of our models, or save a row."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in WRITES):
             continue
         chain = [part.id if isinstance(part, ast.Name) else part.attr for part in _chain(node.func.value)]
@@ -100,7 +100,7 @@ def test_only_stores_write_the_tables_of_executions():
         aliases = _names_of_store_tables(tree)
         broken += [
             f"{relative(path)}:{node.lineno} {ast.unparse(node)[:80]}"
-            for node in ast.walk(tree)
+            for node in walk(tree)
             if isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
             and node.func.attr in WRITES
@@ -108,7 +108,7 @@ def test_only_stores_write_the_tables_of_executions():
         ]
         broken += [
             f"{relative(path)}:{node.lineno} {node.value[:80]}"
-            for node in ast.walk(tree)
+            for node in walk(tree)
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
             if SQL_WRITE.search(node.value)
         ]
@@ -120,7 +120,7 @@ def _names_of_store_tables(tree: ast.Module) -> set[str]:
     """Return the names under which a module imports models of the tables of executions."""
     return {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[-1] == "models"
         for alias in node.names
         if alias.name in STORE_TABLES

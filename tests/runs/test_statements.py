@@ -138,6 +138,7 @@ def costs_of_branches(clock, width: int) -> set[int]:
     return costs
 
 
+@pytest.mark.slow
 def test_a_branch_of_a_wide_fork_costs_as_much_as_one_of_a_narrow_fork(clock):
     narrow, wide = costs_of_branches(clock, 10), costs_of_branches(clock, 300)
 
@@ -162,6 +163,7 @@ def costs_of_items(clock, count: int, **settings) -> list[int]:
     return [costs[number] for number in (1, 2, 3, count // 6 * 3 + 1, count // 6 * 3, count - 6, count - 5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"parallel": 4}, {"keepLastN": 2}], ids=str)
 def test_an_item_of_a_long_list_costs_as_much_as_one_of_a_short_list(clock, settings):
     settings = {"onItemFailure": "CONTINUE", **settings}
@@ -180,6 +182,7 @@ def test_a_wide_fork_is_written_in_few_statements(clock):
     assert counted.count < 40, counted.statements
 
 
+@pytest.mark.slow
 def test_a_late_step_of_a_long_run_costs_as_much_as_an_early_one(clock):
     scenario = Scenario(clock, loop("l", step("a"), times=60))
     costs = []
@@ -210,6 +213,7 @@ def costs_of_forking_items(clock, count: int) -> list[tuple[int, bool]]:
     return [costs[1], costs[count // 2], costs[count - 3]]
 
 
+@pytest.mark.slow
 def test_a_dynamic_fork_in_an_item_of_a_long_list_costs_as_much_as_in_a_short_list(clock):
     short, long = costs_of_forking_items(clock, 8), costs_of_forking_items(clock, 50)
 

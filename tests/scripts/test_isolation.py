@@ -14,6 +14,7 @@ import pytest
 from conductor_app.scripts import pool as pools
 from conductor_app.scripts.pool import Pool
 
+pytestmark = pytest.mark.slow
 ENGINES = {"javascript_jq": ("javascript", "1"), "monty": ("python", "return 1")}
 SCRIPTS = Path(pools.__file__).parent
 

@@ -15,6 +15,7 @@ import pytest
 from conductor_app.scripts import pool as pools
 from conductor_app.scripts.pool import EvaluationResult, Helper, Pool, ScriptsUnavailable
 
+pytestmark = pytest.mark.slow
 ENDLESS = "while (true);"
 
 
