@@ -227,6 +227,12 @@ class Scenario(RunView):
         """Return the worker of this type; the same object on each call."""
         return self._workers.setdefault((task_type, id, domain), Worker(task_type, id, domain))
 
+    def complete(self, *task_types: str) -> "Scenario":
+        """Let workers complete one task of each type, in this order. The output names the type."""
+        for task_type in task_types:
+            self.worker(task_type).completes(by=task_type)
+        return self
+
     def later(self, seconds: float) -> "Scenario":
         """Advance the time; due timers are handled on time."""
         until = self.clock.now() + round(seconds * 1000)

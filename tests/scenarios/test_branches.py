@@ -21,14 +21,6 @@ from tests.builders import (
 )
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
-
-def works(scenario: Scenario, *task_types: str) -> Scenario:
-    """Let workers of these types complete one task each, in this order."""
-    for task_type in task_types:
-        scenario.worker(task_type).completes()
-    return scenario
-
-
 SHAPES = {
     "a loop at the end of a branch": ([*fork([loop("l", step("a"), times=2)], [step("b")]), step("z")], "b a a"),
     "a step that is over at once at the end of a branch": ([*fork([step("a"), noop("n")]), step("z")], "a"),
@@ -64,10 +56,10 @@ SHAPES = {
 
 @pytest.mark.parametrize(("steps", "order"), SHAPES.values(), ids=SHAPES)
 def test_control_continues_after_the_join(clock, steps, order):
-    scenario = works(Scenario(clock, *steps), *order.split())
+    scenario = Scenario(clock, *steps).complete(*order.split())
 
     assert scenario.is_waiting_for("z"), scenario.statuses
-    assert works(scenario, "z").status == "COMPLETED"
+    assert scenario.complete("z").status == "COMPLETED"
 
 
 def test_branches_are_dispatched_in_order_and_again_after_a_retry_of_the_run(clock):
@@ -105,7 +97,7 @@ FORKED = {
 @pytest.mark.parametrize(("branch", "order"), FORKED.values(), ids=FORKED)
 def test_a_dynamic_branch_reaches_its_join(clock, branch, order):
     forked = dynamic_fork(inputs={"tasks": [branch, step("other")], "inputs": {}})
-    scenario = works(Scenario(clock, *forked, step("z")), "other", *order.split())
+    scenario = Scenario(clock, *forked, step("z")).complete("other", *order.split())
 
     assert scenario.is_waiting_for("z"), scenario.statuses
 
@@ -132,7 +124,7 @@ def test_expressions_resolve_outputs_of_dynamic_branches(clock):
         clock, *dynamic_fork(inputs={"tasks": [branch], "inputs": {}}), step("y"), fork([seen], join="end")
     )
     scenario.worker("a").completes(n=1)
-    works(scenario, "b", "y")
+    scenario.complete("b", "y")
 
     assert scenario.task("z").input == {"n": 1, "status": "COMPLETED"}
 
@@ -140,7 +132,7 @@ def test_expressions_resolve_outputs_of_dynamic_branches(clock):
 def test_a_second_dynamic_fork_uses_references_of_its_own(clock):
     inputs = {"forkTaskInputs": [1, 2], "forkTaskName": "pay"}
     forks = [*dynamic_fork("one", "j1", inputs, optional=False), *dynamic_fork("two", "j2", inputs, optional=False)]
-    scenario = works(Scenario(clock, *forks, step("z"), tasks=[policy("pay")]), *["pay"] * 4)
+    scenario = Scenario(clock, *forks, step("z"), tasks=[policy("pay")]).complete(*["pay"] * 4)
 
     assert {"_pay_0", "_pay_1", "_two_pay_0", "_two_pay_1"} <= set(scenario.statuses)
     assert scenario.is_waiting_for("z")
@@ -150,7 +142,7 @@ def test_a_second_dynamic_fork_of_the_same_tasks_fails_with_a_reason(clock):
     inputs = {"tasks": [simple("a")], "inputs": {}}
     scenario = Scenario(clock, *dynamic_fork("one", "j1", inputs), *dynamic_fork("two", "j2", inputs))
 
-    works(scenario, "a")
+    scenario.complete("a")
 
     assert scenario.status == "FAILED"
     assert "already in use" in scenario.reason
@@ -158,7 +150,7 @@ def test_a_second_dynamic_fork_of_the_same_tasks_fails_with_a_reason(clock):
 
 def test_a_dynamic_fork_in_a_loop_forks_in_each_iteration(clock):
     steps = dynamic_fork(inputs={"forkTaskInputs": [1, 2], "forkTaskName": "pay"}, optional=False)
-    scenario = works(Scenario(clock, loop("l", *steps, times=3), step("z"), tasks=[policy("pay")]), *["pay"] * 6)
+    scenario = Scenario(clock, loop("l", *steps, times=3), step("z"), tasks=[policy("pay")]).complete(*["pay"] * 6)
 
     assert scenario.is_waiting_for("z")
 
@@ -175,10 +167,10 @@ def test_a_permissive_task_that_was_forked_dynamically_fails_the_run_at_its_end(
 def test_an_optional_failure_lets_the_run_continue(clock, mood):
     scenario = Scenario(clock, step("a", **mood), step("b"), step("c"))
     scenario.worker("a").fails("no luck")
-    works(scenario, "b")
+    scenario.complete("b")
     assert scenario.status == "RUNNING"
 
-    works(scenario, "c")
+    scenario.complete("c")
 
     assert scenario.status == ("COMPLETED" if "optional" in mood else "FAILED")
 
@@ -229,6 +221,6 @@ def test_a_child_that_is_removed_while_it_runs_is_a_canceled_task(clock):
 @pytest.mark.parametrize("order", ["b d", "d b"])
 def test_a_join_does_not_wait_for_tasks_of_an_unselected_case(clock, order):
     way = switch("w", {"x": [step("a")]}, [step("d")], inputs={"case": "y"})
-    scenario = works(Scenario(clock, *fork([way], [step("b")], on=["a", "b"]), step("z")), *order.split())
+    scenario = Scenario(clock, *fork([way], [step("b")], on=["a", "b"]), step("z")).complete(*order.split())
 
     assert (scenario.status, "no open task leads to" in scenario.reason) == ("FAILED", True)

@@ -8,12 +8,6 @@ from tests.builders import definition, dynamic_fork, fork, human, loop, policy, 
 from tests.scenario import Scenario
 
 
-def finish(scenario: Scenario, *task_types: str) -> str:
-    for task_type in task_types:
-        scenario.worker(task_type).completes()
-    return scenario.status
-
-
 def test_a_jump_skips_the_steps_in_between(clock):
     scenario = Scenario(clock, step("a"), step("b"), step("c"), step("d"))
     scenario.worker("a").polls()
@@ -23,7 +17,7 @@ def test_a_jump_skips_the_steps_in_between(clock):
     assert scenario.statuses == {"a": "SKIPPED", "b": "SKIPPED", "c": "SCHEDULED"}
     assert scenario.task("c").input == {"why": "late"}
     assert scenario.worker("a").completes() is False
-    assert finish(scenario, "c", "d") == "COMPLETED"
+    assert scenario.complete("c", "d").status == "COMPLETED"
 
 
 def test_given_inputs_override_those_of_the_step_in_every_attempt(clock):
@@ -47,7 +41,7 @@ def test_a_jump_out_of_a_fork_leaves_all_its_branches(clock):
     assert scenario.statuses == {
         "fork_join": "COMPLETED", "a": "SKIPPED", "c": "SKIPPED", "join": "SKIPPED", "d": "SCHEDULED",
     }  # fmt: skip
-    assert finish(scenario, "d") == "COMPLETED"
+    assert scenario.complete("d").status == "COMPLETED"
 
 
 def test_a_jump_within_a_branch_does_not_affect_the_others(clock):
@@ -59,7 +53,7 @@ def test_a_jump_within_a_branch_does_not_affect_the_others(clock):
         "fork_join": "COMPLETED", "a": "SKIPPED", "c": "SCHEDULED", "join": "IN_PROGRESS", "b": "SKIPPED",
         "x": "SCHEDULED",
     }  # fmt: skip
-    assert finish(scenario, "x", "c", "d") == "COMPLETED"
+    assert scenario.complete("x", "c", "d").status == "COMPLETED"
 
 
 def test_a_jump_into_an_unstarted_fork_starts_its_other_branches(clock):
@@ -71,7 +65,7 @@ def test_a_jump_into_an_unstarted_fork_starts_its_other_branches(clock):
         "a": "SKIPPED", "fork_join": "COMPLETED", "x": "SKIPPED", "y": "SCHEDULED", "z": "SCHEDULED",
         "join": "IN_PROGRESS",
     }  # fmt: skip
-    assert finish(scenario, "y", "z", "d") == "COMPLETED"
+    assert scenario.complete("y", "z", "d").status == "COMPLETED"
 
 
 def test_a_jump_to_a_join_finds_its_branches_done(clock):
@@ -80,7 +74,7 @@ def test_a_jump_to_a_join_finds_its_branches_done(clock):
     scenario.jump("join")
 
     assert scenario.statuses["join"] == "COMPLETED"
-    assert finish(scenario, "d") == "COMPLETED"
+    assert scenario.complete("d").status == "COMPLETED"
 
 
 def test_a_jump_into_a_case_selects_that_case(clock):
@@ -91,7 +85,7 @@ def test_a_jump_into_a_case_selects_that_case(clock):
 
     assert scenario.statuses == {"a": "SKIPPED", "way": "COMPLETED", "c": "SKIPPED", "e": "SCHEDULED"}
     assert scenario.task("way").output == {"evaluationResult": ["y"], "selectedCase": "y"}
-    assert finish(scenario, "e", "d") == "COMPLETED"
+    assert scenario.complete("e", "d").status == "COMPLETED"
 
 
 def test_a_jump_into_another_case_leaves_the_chosen_one(clock):
@@ -101,7 +95,7 @@ def test_a_jump_into_another_case_leaves_the_chosen_one(clock):
     scenario.jump("c")
 
     assert scenario.statuses == {"way": "COMPLETED", "b": "SKIPPED", "c": "SCHEDULED"}
-    assert finish(scenario, "c", "e", "d") == "COMPLETED"
+    assert scenario.complete("c", "e", "d").status == "COMPLETED"
 
 
 def test_a_jump_within_a_loop_affects_the_current_iteration(clock):
@@ -110,7 +104,7 @@ def test_a_jump_within_a_loop_affects_the_current_iteration(clock):
     scenario.jump("b")
 
     assert scenario.statuses == {"l": "IN_PROGRESS", "a__1": "SKIPPED", "b__1": "SCHEDULED"}
-    assert finish(scenario, "b", "a", "b", "d") == "COMPLETED"
+    assert scenario.complete("b", "a", "b", "d").status == "COMPLETED"
 
 
 def test_a_jump_into_a_loop_starts_its_first_iteration(clock):
@@ -119,7 +113,7 @@ def test_a_jump_into_a_loop_starts_its_first_iteration(clock):
     scenario.jump("b")
 
     assert scenario.statuses == {"x": "SKIPPED", "l": "IN_PROGRESS", "a__1": "SKIPPED", "b__1": "SCHEDULED"}
-    assert finish(scenario, "b", "a", "b") == "COMPLETED"
+    assert scenario.complete("b", "a", "b").status == "COMPLETED"
 
 
 def test_a_jump_out_of_a_loop_ends_it(clock):
@@ -129,7 +123,7 @@ def test_a_jump_out_of_a_loop_ends_it(clock):
 
     assert set(scenario.statuses.values()) == {"SKIPPED", "COMPLETED", "SCHEDULED"}
     assert scenario.statuses["l"] == "SKIPPED"
-    assert finish(scenario, "d") == "COMPLETED"
+    assert scenario.complete("d").status == "COMPLETED"
 
 
 def test_a_jump_out_of_a_dynamic_fork_leaves_its_branches(clock):
@@ -141,7 +135,7 @@ def test_a_jump_out_of_a_dynamic_fork_leaves_its_branches(clock):
     assert scenario.statuses == {
         "fan": "COMPLETED", "l": "SKIPPED", "b": "SKIPPED", "join": "SKIPPED", "a__1": "SKIPPED", "d": "SCHEDULED",
     }  # fmt: skip
-    assert finish(scenario, "d") == "COMPLETED"
+    assert scenario.complete("d").status == "COMPLETED"
 
 
 def test_a_jump_terminates_the_children_of_skipped_steps(clock):
@@ -152,7 +146,7 @@ def test_a_jump_terminates_the_children_of_skipped_steps(clock):
     scenario.jump("d")
 
     assert (inner.status, scenario.statuses) == ("TERMINATED", {"s": "SKIPPED", "d": "SCHEDULED"})
-    assert finish(scenario, "d") == "COMPLETED"
+    assert scenario.complete("d").status == "COMPLETED"
 
 
 def test_a_jump_to_a_sub_workflow_starts_it(clock):
@@ -174,7 +168,7 @@ def test_a_jump_leads_forward_only(clock, ref, error):
 
 def test_a_jump_to_a_completed_step_is_rejected(clock):
     scenario = Scenario(clock, loop("l", step("a"), step("b"), times=1), step("d"))
-    finish(scenario, "a", "b")
+    scenario.complete("a", "b")
 
     with pytest.raises(Conflict, match="already"):
         scenario.jump("b")

@@ -43,18 +43,13 @@ def statuses(scenario: Scenario) -> list[str]:
     return [run.status for run in (scenario, middle_of(scenario), leaf_of(scenario))]
 
 
-def done(scenario: Scenario, *task_types: str) -> None:
-    for task_type in task_types:
-        scenario.worker(task_type).completes(by=task_type)
-
-
 def all_is_well(*runs: RunView) -> None:
     assert [each for run in runs for each in row_violations(run.id)] == []
 
 
 def test_a_resuming_retry_descends_to_the_first_failed_task(clock):
     scenario = root(clock)
-    done(scenario, "x")
+    scenario.complete("x")
     scenario.worker("y").fails()
     leaf = leaf_of(scenario)
     assert statuses(scenario) == ["FAILED"] * 3
@@ -66,7 +61,7 @@ def test_a_resuming_retry_descends_to_the_first_failed_task(clock):
     assert leaf.attempts("y") == ["FAILED", "SCHEDULED"]
     assert (scenario.statuses["s"], middle_of(scenario).statuses["below"]) == ("IN_PROGRESS", "IN_PROGRESS")
     assert (scenario.reason, scenario.row.failed_refs) == ("", [])
-    done(scenario, "y", "m", "r")
+    scenario.complete("y", "m", "r")
     assert statuses(scenario) == ["COMPLETED"] * 3
     all_is_well(scenario, middle_of(scenario), leaf)
 
@@ -117,7 +112,7 @@ OPENED: dict[str, Callable[[RunView], None]] = {
 @pytest.mark.parametrize("opens", OPENED.values(), ids=OPENED)
 def test_all_ancestors_wait_again_for_a_continued_run(clock, opens):
     scenario = root(clock)
-    done(scenario, "x")
+    scenario.complete("x")
     scenario.worker("y").fails()
     leaf = leaf_of(scenario)
 
@@ -127,8 +122,8 @@ def test_all_ancestors_wait_again_for_a_continued_run(clock, opens):
     assert statuses(scenario) == ["RUNNING"] * 3
     assert middle_of(scenario).task("below").child_id == leaf.id
     if leaf.statuses == {"x": "SCHEDULED"}:
-        done(scenario, "x")
-    done(scenario, "y", "m", "r")
+        scenario.complete("x")
+    scenario.complete("y", "m", "r")
     assert statuses(scenario) == ["COMPLETED"] * 3
     assert scenario.row.last_retried_at == clock.now()
     all_is_well(scenario, middle_of(scenario), leaf)
@@ -170,9 +165,9 @@ def test_tasks_canceled_with_the_child_resume(clock):
     for worker in ("one", "two"):
         scenario.worker("x", worker).completes()
         scenario.worker("y", worker).completes()
-    done(scenario, "m", "a")
+    scenario.complete("m", "a")
     scenario.reports("h")
-    done(scenario, "z")
+    scenario.complete("z")
     assert scenario.status == "COMPLETED"
     all_is_well(scenario, middle_of(scenario))
 
@@ -189,13 +184,13 @@ def test_other_failed_tasks_of_the_parent_are_retried(clock):
 
 def test_a_surrounding_loop_continues_in_its_iteration(clock):
     scenario = root(clock, loop("l", sub_workflow("s", "leaf"), step("a"), times=2))
-    done(scenario, "x", "y", "a", "x")
+    scenario.complete("x", "y", "a", "x")
     scenario.worker("y").fails()
 
     scenario.child("s__2").retry()
 
     assert (scenario.statuses["l"], scenario.statuses["s__2"]) == ("IN_PROGRESS", "IN_PROGRESS")
-    done(scenario, "y", "a")
+    scenario.complete("y", "a")
     assert scenario.status == "COMPLETED"
     all_is_well(scenario)
 
@@ -212,7 +207,7 @@ def test_a_child_of_a_dynamic_fork_is_retried(clock):
     assert scenario.status == "RUNNING"
 
     # The other one was terminated with its parent, and resumes: its first task stays completed.
-    done(scenario, "y", "y", "z")
+    scenario.complete("y", "y", "z")
     assert scenario.status == "COMPLETED"
     all_is_well(scenario)
 
@@ -227,10 +222,10 @@ def test_a_paused_parent_stays_paused(clock):
     leaf_of(scenario).retry()
     assert (middle.status, middle.statuses["below"], scenario.status) == ("PAUSED", "IN_PROGRESS", "RUNNING")
 
-    done(scenario, "x", "y")
+    scenario.complete("x", "y")
     assert middle.statuses == {"below": "COMPLETED"}
     middle.resume()
-    done(scenario, "m", "r")
+    scenario.complete("m", "r")
     assert statuses(scenario) == ["COMPLETED"] * 3
     all_is_well(scenario, middle)
 
@@ -246,7 +241,7 @@ def test_a_child_replaced_by_another_attempt_does_not_reopen_its_parent(clock):
     first.retry()
 
     assert (first.status, scenario.status) == ("RUNNING", "FAILED")
-    done(scenario, "x", "y")
+    scenario.complete("x", "y")
     assert (first.status, scenario.status) == ("COMPLETED", "FAILED")
     all_is_well(scenario, first)
 
@@ -254,7 +249,7 @@ def test_a_child_replaced_by_another_attempt_does_not_reopen_its_parent(clock):
 def test_an_optional_child_does_not_reopen_its_parent(clock):
     scenario = root(clock, sub_workflow("s", "leaf", optional=True), step("r"))
     scenario.worker("x").fails()
-    done(scenario, "r")
+    scenario.complete("r")
     assert scenario.status == "COMPLETED"
 
     scenario.child("s").retry()
@@ -282,7 +277,7 @@ def test_a_child_of_a_restarted_parent_does_not_reopen_it(clock):
 def test_a_restart_stops_children_that_are_still_open(clock):
     scenario = root(clock, sub_workflow("s", "leaf", optional=True), step("r"))
     scenario.worker("x").fails()
-    done(scenario, "r")
+    scenario.complete("r")
     orphan = scenario.child("s")
     orphan.retry()
 
@@ -303,21 +298,21 @@ def test_an_ended_child_keeps_its_status_when_its_task_is_reverted(clock):
 
 def test_a_completed_parent_waits_for_the_child_and_preserves_later_tasks(clock):
     scenario = root(clock)
-    done(scenario, "x", "y", "m", "r")
+    scenario.complete("x", "y", "m", "r")
     assert scenario.status == "COMPLETED"
 
     leaf_of(scenario).rerun("y")
 
     assert scenario.statuses == {"s": "IN_PROGRESS", "r": "COMPLETED"}
     assert middle_of(scenario).statuses == {"below": "IN_PROGRESS", "m": "COMPLETED"}
-    done(scenario, "y")
+    scenario.complete("y")
     assert statuses(scenario) == ["COMPLETED"] * 3
     all_is_well(scenario, middle_of(scenario), leaf_of(scenario))
 
 
 def test_a_parent_that_has_continued_is_not_reverted(clock):
     scenario = root(clock)
-    done(scenario, "x", "y", "m")
+    scenario.complete("x", "y", "m")
     before = scenario.task("r").id
 
     middle_of(scenario).restart()
@@ -333,7 +328,7 @@ def test_a_permitted_failure_waits_again_without_repeating_later_steps(clock):
     scenario.child("s").retry()
     assert (scenario.statuses["s"], scenario.statuses["r"]) == ("IN_PROGRESS", "SCHEDULED")
 
-    done(scenario, "x", "y", "r", "q")
+    scenario.complete("x", "y", "r", "q")
     assert (scenario.status, scenario.attempts("r")) == ("COMPLETED", ["COMPLETED"])
     all_is_well(scenario)
 
@@ -349,13 +344,13 @@ def test_a_terminate_step_after_the_child_is_executed_again(clock):
     assert scenario.statuses == {"s": "IN_PROGRESS"}
 
     scenario.worker("x").completes(way="yes")
-    done(scenario, "z")
+    scenario.complete("z")
     assert scenario.status == "COMPLETED"
 
 
 def test_a_rerun_finds_the_task_in_a_run_below(clock):
     scenario = root(clock)
-    done(scenario, "x", "y", "m", "r")
+    scenario.complete("x", "y", "m", "r")
     leaf = leaf_of(scenario)
 
     scenario.rerun_from(leaf.task("y").id, task_input={"n": 1}, input={"of": "root"}, correlation_id="mine")
@@ -364,7 +359,7 @@ def test_a_rerun_finds_the_task_in_a_run_below(clock):
     assert leaf.statuses == {"x": "COMPLETED", "y": "SCHEDULED"}
     assert leaf.task("y").input == {"n": 1}
     assert (scenario.row.input, scenario.row.correlation_id, leaf.row.input) == ({"of": "root"}, "mine", {})
-    done(scenario, "y")
+    scenario.complete("y")
     assert statuses(scenario) == ["COMPLETED"] * 3
     all_is_well(scenario, middle_of(scenario), leaf)
 
@@ -372,13 +367,13 @@ def test_a_rerun_finds_the_task_in_a_run_below(clock):
 def test_a_rerun_from_above_opens_optional_tasks_too(clock):
     scenario = root(clock, sub_workflow("s", "middle", optional=True), step("r"))
     scenario.worker("x").fails()
-    done(scenario, "r")
+    scenario.complete("r")
     assert (scenario.status, scenario.statuses["s"]) == ("COMPLETED", "COMPLETED_WITH_ERRORS")
 
     scenario.rerun_from(leaf_of(scenario).task("x").id)
 
     assert (scenario.status, scenario.statuses) == ("RUNNING", {"s": "IN_PROGRESS", "r": "COMPLETED"})
-    done(scenario, "x", "y", "m")
+    scenario.complete("x", "y", "m")
     assert (scenario.status, scenario.statuses["s"]) == ("COMPLETED", "COMPLETED")
 
 
@@ -404,7 +399,7 @@ def test_a_task_of_a_replaced_child_is_not_found(clock):
     scenario = root(clock, sub_workflow("s", "leaf", policy=policy(retries=1)))
     lost = scenario.child("s").task("x").id
     scenario.worker("x").fails()
-    done(scenario, "x", "y")
+    scenario.complete("x", "y")
 
     with pytest.raises(Invalid):
         scenario.rerun_from(lost)
@@ -412,7 +407,7 @@ def test_a_task_of_a_replaced_child_is_not_found(clock):
 
 def test_a_sub_workflow_task_is_rerun_with_a_new_child(clock):
     scenario = root(clock, step("a", inputs={"n": 1}), sub_workflow("s", "leaf", inputs={"n": 1}), step("z"))
-    done(scenario, "a", "x", "y", "z")
+    scenario.complete("a", "x", "y", "z")
     first = scenario.child("s").id
 
     scenario.rerun("s", task_input={"n": 2})
@@ -420,7 +415,7 @@ def test_a_sub_workflow_task_is_rerun_with_a_new_child(clock):
     assert (scenario.statuses, scenario.child("s").id == first) == ({"a": "COMPLETED", "s": "IN_PROGRESS"}, False)
     assert scenario.child("s").row.input == {"n": 2}
     assert Run.objects.get(pk=first).status == "COMPLETED"
-    done(scenario, "x", "y", "z")
+    scenario.complete("x", "y", "z")
     assert scenario.status == "COMPLETED"
 
 
@@ -488,9 +483,9 @@ def test_a_canceled_sibling_child_resumes_where_it_stopped(clock, opens):
         assert (scenario.status, good.status) == ("FAILED", "TERMINATED")
 
     opens(scenario)
-    done(scenario, "b", "y")
+    scenario.complete("b", "y")
     scenario.worker("side", "another").completes()
-    done(scenario, "z")
+    scenario.complete("z")
     assert scenario.status == "COMPLETED"
     all_is_well(scenario, good, scenario.child("bad"))
 
@@ -529,9 +524,9 @@ def test_a_deleted_child_is_started_again(clock):
 
     assert scenario.attempts("good") == ["CANCELED", "IN_PROGRESS"]
     assert scenario.child("good").id != good
-    done(scenario, "b", "x", "y")
+    scenario.complete("b", "x", "y")
     scenario.worker("side", "another").completes()
-    done(scenario, "z")
+    scenario.complete("z")
     assert scenario.status == "COMPLETED"
 
 
@@ -556,7 +551,7 @@ def test_a_child_that_ends_again_at_once_ends_its_parent_again(clock):
 
 def test_a_task_that_failed_after_the_child_waits_for_its_new_result(clock):
     scenario = root(clock, sub_workflow("s", "leaf"), step("r", inputs={"of": "${s.output.by}"}))
-    done(scenario, "x", "y")
+    scenario.complete("x", "y")
     scenario.worker("r").fails()
 
     scenario.child("s").rerun("y")
@@ -568,7 +563,7 @@ def test_a_task_that_failed_after_the_child_waits_for_its_new_result(clock):
 
 def test_a_late_end_of_a_replaced_child_does_not_end_the_task_that_waits_for_another(clock):
     scenario = root(clock, sub_workflow("s", "leaf"), step("r"))
-    done(scenario, "x", "y")
+    scenario.complete("x", "y")
     scenario.worker("r").fails()
     first, task = scenario.child("s"), scenario.task("s")
     scenario.rerun("s")

@@ -23,13 +23,6 @@ from tests.runs.report_contexts import row_violations
 from tests.scenario import Scenario
 
 
-def done(scenario: Scenario, *task_types: str) -> Scenario:
-    """Complete these tasks in order."""
-    for task_type in task_types:
-        scenario.worker(task_type).completes(by=task_type)
-    return scenario
-
-
 def ids(scenario: Scenario) -> dict[str, str]:
     """Return the id of each task's newest attempt."""
     return {ref: scenario.task(ref).id for ref in scenario.statuses}
@@ -46,7 +39,7 @@ def well(scenario: Scenario) -> None:
 
 
 def test_a_run_without_a_task_is_rerun_from_its_start(clock):
-    scenario = done(Scenario(clock, step("a"), step("b"), input={"n": 1}), "a", "b")
+    scenario = Scenario(clock, step("a"), step("b"), input={"n": 1}).complete("a", "b")
     before = scenario.row
 
     clock.advance(seconds=5)
@@ -56,13 +49,13 @@ def test_a_run_without_a_task_is_rerun_from_its_start(clock):
     assert (after.status, scenario.statuses) == ("RUNNING", {"a": "SCHEDULED"})
     assert (after.input, after.correlation_id, after.output, after.ended_at) == ({"n": 2}, "again", {}, None)
     assert after.created_at == before.created_at
-    done(scenario, "a", "b")
+    scenario.complete("a", "b")
     assert scenario.status == "COMPLETED"
     well(scenario)
 
 
 def test_omitted_fields_stay_unchanged(clock):
-    scenario = done(Scenario(clock, step("a"), input={"n": 1}, start={"correlation_id": "mine"}), "a")
+    scenario = Scenario(clock, step("a"), input={"n": 1}, start={"correlation_id": "mine"}).complete("a")
 
     scenario.rerun()
 
@@ -70,7 +63,7 @@ def test_omitted_fields_stay_unchanged(clock):
 
 
 def test_a_run_is_rerun_from_a_task_in_the_middle(clock):
-    scenario = done(Scenario(clock, step("a"), step("b", inputs={"by": "${a.output.by}"}), step("c")), "a", "b", "c")
+    scenario = Scenario(clock, step("a"), step("b", inputs={"by": "${a.output.by}"}), step("c")).complete("a", "b", "c")
     before = ids(scenario)
 
     scenario.rerun("b")
@@ -78,14 +71,14 @@ def test_a_run_is_rerun_from_a_task_in_the_middle(clock):
     assert scenario.statuses == {"a": "COMPLETED", "b": "SCHEDULED"}
     assert kept(before, scenario) == {"a", "b"}
     assert scenario.task("b").input == {"by": "a"}
-    done(scenario, "b", "c")
+    scenario.complete("b", "c")
     assert scenario.status == "COMPLETED"
     well(scenario)
 
 
 def test_a_task_receives_the_given_input_also_in_its_retries(clock):
     scenario = Scenario(clock, step("a", inputs={"n": 1, "m": 2}, policy=policy(retries=1)))
-    done(scenario, "a")
+    scenario.complete("a")
 
     scenario.rerun("a", task_input={"n": "${workflow.input.is_not_read}"})
 
@@ -115,7 +108,7 @@ def test_a_rerun_wait_waits_its_full_duration(clock):
     scenario = Scenario(clock, wait("w", duration="10 s"), step("a"))
     scenario.at(2)
     scenario.reports("w")
-    done(scenario, "a")
+    scenario.complete("a")
 
     scenario.at(4).rerun("w")
 
@@ -125,7 +118,7 @@ def test_a_rerun_wait_waits_its_full_duration(clock):
 
 def test_a_rerun_wait_until_a_time_that_has_passed_completes_at_once(clock):
     scenario = Scenario(clock, wait("w", until="2000-01-01 00:00"), step("a"))
-    done(scenario, "a")
+    scenario.complete("a")
 
     scenario.later(60).rerun("w")
 
@@ -134,7 +127,7 @@ def test_a_rerun_wait_until_a_time_that_has_passed_completes_at_once(clock):
 
 def test_a_wait_with_a_changed_input_waits_its_full_duration(clock):
     scenario = Scenario(clock, wait("w", duration="10 s"), step("a"))
-    done(scenario.later(10), "a")
+    scenario.later(10).complete("a")
 
     scenario.later(60).rerun("w", task_input={"duration": "5 s"})
 
@@ -144,9 +137,9 @@ def test_a_wait_with_a_changed_input_waits_its_full_duration(clock):
 
 def test_a_wait_after_the_rerun_task_waits_its_full_duration(clock):
     scenario = Scenario(clock, step("a"), wait("w", duration="10 s"))
-    done(scenario, "a")
+    scenario.complete("a")
     scenario.later(10).rerun("a")
-    done(scenario, "a")
+    scenario.complete("a")
 
     assert scenario.later(9).statuses["w"] == "IN_PROGRESS"
     assert scenario.later(1).statuses["w"] == "COMPLETED"
@@ -156,7 +149,7 @@ def test_the_id_of_an_earlier_attempt_names_its_task(clock):
     scenario = Scenario(clock, step("a", policy=policy(retries=1)), step("b"))
     scenario.worker("a").fails()
     first = scenario.task("a").previous_id
-    done(scenario, "a", "b")
+    scenario.complete("a", "b")
 
     scenario.rerun_from(first)
 
@@ -174,7 +167,7 @@ def test_a_run_that_is_open_is_not_rerun(clock):
 
 
 def test_a_task_of_another_run_is_no_task_of_this_one(clock):
-    scenario = done(Scenario(clock, step("a")), "a")
+    scenario = Scenario(clock, step("a")).complete("a")
     other = scenario.starts("order")
 
     for id in (other.task("a").id, "nobody"):
@@ -186,7 +179,7 @@ def test_a_task_of_another_run_is_no_task_of_this_one(clock):
 
 def branches(clock, **fields) -> Scenario:
     scenario = Scenario(clock, *fork([step("a1"), step("a2")], [step("b1"), step("b2")]), step("z"), **fields)
-    return done(scenario, "a1", "b1", "a2", "b2", "z")
+    return scenario.complete("a1", "b1", "a2", "b2", "z")
 
 
 def test_in_a_branch_only_that_branch_and_the_steps_after_the_join_are_repeated(clock):
@@ -199,7 +192,7 @@ def test_in_a_branch_only_that_branch_and_the_steps_after_the_join_are_repeated(
     assert scenario.statuses == {
         "fork_join": "COMPLETED", "b1": "COMPLETED", "b2": "COMPLETED", "join": "IN_PROGRESS", "a1": "SCHEDULED",
     }  # fmt: skip
-    done(scenario, "a1", "a2", "z")
+    scenario.complete("a1", "a2", "z")
     assert scenario.status == "COMPLETED"
     assert scenario.task("join").output == {"a2": {"by": "a2"}, "b2": {"by": "b2"}}
     well(scenario)
@@ -207,7 +200,7 @@ def test_in_a_branch_only_that_branch_and_the_steps_after_the_join_are_repeated(
 
 def test_tasks_canceled_in_another_branch_are_repeated(clock):
     scenario = Scenario(clock, *fork([step("a")], [step("b1"), human("b2")]), step("z"))
-    done(scenario, "b1")
+    scenario.complete("b1")
     scenario.worker("a").fails()
     assert (scenario.statuses["b2"], scenario.statuses["join"]) == ("CANCELED", "CANCELED")
 
@@ -216,9 +209,9 @@ def test_tasks_canceled_in_another_branch_are_repeated(clock):
     assert (scenario.statuses["a"], scenario.statuses["b2"], scenario.statuses["join"]) == (
         "SCHEDULED", "IN_PROGRESS", "IN_PROGRESS",
     )  # fmt: skip
-    done(scenario, "a")
+    scenario.complete("a")
     scenario.reports("b2")
-    done(scenario, "z")
+    scenario.complete("z")
     assert scenario.status == "COMPLETED"
     well(scenario)
 
@@ -231,7 +224,7 @@ def test_a_fork_is_executed_again(clock):
     assert scenario.statuses == {
         "fork_join": "COMPLETED", "a1": "SCHEDULED", "b1": "SCHEDULED", "join": "IN_PROGRESS",
     }  # fmt: skip
-    done(scenario, "a1", "b1", "a2", "b2", "z")
+    scenario.complete("a1", "b1", "a2", "b2", "z")
     assert scenario.status == "COMPLETED"
 
 
@@ -248,13 +241,13 @@ def test_a_join_is_evaluated_again_with_the_existing_tasks(clock):
 
 def test_a_join_that_waits_for_an_earlier_step_of_the_branch_is_preserved(clock):
     scenario = Scenario(clock, *fork([step("a1"), step("a2")], [step("b")], on=["a1", "b"]), step("z"))
-    done(scenario, "a1", "b", "a2", "z")
+    scenario.complete("a1", "b", "a2", "z")
     before = ids(scenario)
 
     scenario.rerun("a2")
 
     assert kept(before, scenario) == {"fork_join", "a1", "b", "join", "z", "a2"}
-    done(scenario, "a2")
+    scenario.complete("a2")
     assert scenario.status == "COMPLETED"
 
 
@@ -263,7 +256,7 @@ def test_a_fork_with_a_wait_and_a_switch_is_repeated(clock):
     scenario = Scenario(
         clock, *fork([wait("w", duration="5 s"), step("a")], [chosen], on=["a", "way"]), input={"way": "x"}
     )
-    done(scenario.later(5), "x", "a")
+    scenario.later(5).complete("x", "a")
     assert scenario.status == "COMPLETED"
 
     scenario.rerun("fork_join", input={"way": "other"})
@@ -271,14 +264,14 @@ def test_a_fork_with_a_wait_and_a_switch_is_repeated(clock):
     assert scenario.statuses == {
         "fork_join": "COMPLETED", "w": "IN_PROGRESS", "way": "COMPLETED", "join": "IN_PROGRESS", "y": "SCHEDULED",
     }  # fmt: skip
-    done(scenario.later(5), "y", "a")
+    scenario.later(5).complete("y", "a")
     assert scenario.status == "COMPLETED"
     well(scenario)
 
 
 def test_in_a_loop_its_iteration_continues_and_later_iterations_are_repeated(clock):
     scenario = Scenario(clock, loop("l", step("a"), step("b"), times=3), step("z"))
-    done(scenario, *["a", "b"] * 3, "z")
+    scenario.complete(*["a", "b"] * 3, "z")
     before = ids(scenario)
 
     scenario.rerun("b__2")
@@ -288,39 +281,39 @@ def test_in_a_loop_its_iteration_continues_and_later_iterations_are_repeated(clo
         "l": "IN_PROGRESS", "a__1": "COMPLETED", "b__1": "COMPLETED", "a__2": "COMPLETED", "b__2": "SCHEDULED",
     }  # fmt: skip
     assert set(scenario.task("l").output) == {"1", "iteration"}
-    done(scenario, "b", "a", "b", "z")
+    scenario.complete("b", "a", "b", "z")
     assert (scenario.status, set(scenario.task("l").output)) == ("COMPLETED", {"1", "2", "3", "iteration"})
     well(scenario)
 
 
 def test_a_loop_starts_again_with_its_first_iteration(clock):
     scenario = Scenario(clock, loop("l", step("a"), times=2), step("z"))
-    done(scenario, "a", "a", "z")
+    scenario.complete("a", "a", "z")
 
     scenario.rerun("l")
 
     assert scenario.statuses == {"l": "IN_PROGRESS", "a__1": "SCHEDULED"}
-    done(scenario, "a", "a", "z")
+    scenario.complete("a", "a", "z")
     assert scenario.status == "COMPLETED"
 
 
 def test_a_loop_iterates_over_the_given_items(clock):
     scenario = Scenario(clock, loop("l", step("a", inputs={"item": "${l.output.loopItem}"}), inputs={"_items": [1]}))
-    done(scenario, "a")
+    scenario.complete("a")
 
     scenario.rerun("l", task_input={"_items": ["x", "y"]})
 
     seen = [scenario.task("a__1").input]
-    done(scenario, "a")
+    scenario.complete("a")
     seen.append(scenario.task("a__2").input)
-    done(scenario, "a")
+    scenario.complete("a")
     assert (seen, scenario.status) == ([{"item": "x"}, {"item": "y"}], "COMPLETED")
 
 
 def test_a_loop_over_items_continues_with_the_item_of_its_iteration(clock):
     body = step("a", inputs={"item": "${l.output.loopItem}"})
     scenario = Scenario(clock, loop("l", body, inputs={"_items": ["x", "y", "z"]}))
-    done(scenario, "a", "a", "a")
+    scenario.complete("a", "a", "a")
 
     scenario.rerun("a__2")
 
@@ -329,20 +322,20 @@ def test_a_loop_over_items_continues_with_the_item_of_its_iteration(clock):
 
 def test_a_loop_with_keep_last_n_continues_in_a_stored_iteration(clock):
     scenario = Scenario(clock, loop("l", step("a"), times=4, inputs={"keepLastN": 2}), step("z"))
-    done(scenario, *["a"] * 4, "z")
+    scenario.complete(*["a"] * 4, "z")
     assert set(scenario.statuses) == {"l", "a__3", "a__4", "z"}
 
     scenario.rerun("a__3")
 
     assert scenario.statuses == {"l": "IN_PROGRESS", "a__3": "SCHEDULED"}
-    done(scenario, "a", "a", "z")
+    scenario.complete("a", "a", "z")
     assert scenario.status == "COMPLETED"
     well(scenario)
 
 
 def test_nested_loops_both_continue_in_their_iterations(clock):
     scenario = Scenario(clock, loop("o", loop("i", step("a"), times=2), step("b"), times=2), step("z"))
-    done(scenario, *["a", "a", "b"] * 2, "z")
+    scenario.complete(*["a", "a", "b"] * 2, "z")
     before = ids(scenario)
 
     scenario.rerun("a__1__2")
@@ -351,7 +344,7 @@ def test_nested_loops_both_continue_in_their_iterations(clock):
     assert scenario.statuses == {
         "o": "IN_PROGRESS", "i__1": "IN_PROGRESS", "a__1__1": "COMPLETED", "a__1__2": "SCHEDULED",
     }  # fmt: skip
-    done(scenario, "a", "b", "a", "a", "b", "z")
+    scenario.complete("a", "b", "a", "a", "b", "z")
     assert scenario.status == "COMPLETED"
     well(scenario)
 
@@ -359,33 +352,33 @@ def test_nested_loops_both_continue_in_their_iterations(clock):
 def test_in_a_loop_in_a_fork_in_a_loop_the_other_branch_keeps_its_iteration(clock):
     inner = fork([loop("i", step("a"), times=2)], [step("b")])
     scenario = Scenario(clock, loop("o", *inner, step("c"), times=2), step("z"))
-    done(scenario, *["a", "a", "b", "c"] * 2, "z")
+    scenario.complete(*["a", "a", "b", "c"] * 2, "z")
     before = ids(scenario)
 
     scenario.rerun("a__1__1")
 
     assert kept(before, scenario) == {"o", "fork_join__1", "i__1", "b__1", "join__1", "a__1__1"}
     assert scenario.is_waiting_for("a__1__1")
-    done(scenario, "a", "a", "c", "a", "a", "b", "c", "z")
+    scenario.complete("a", "a", "c", "a", "a", "b", "c", "z")
     assert scenario.status == "COMPLETED"
     well(scenario)
 
 
 def test_a_switch_is_evaluated_again(clock):
     scenario = Scenario(clock, switch("way", {"x": [step("x")]}, [step("y")]), step("z"), input={"way": "x"})
-    done(scenario, "x", "z")
+    scenario.complete("x", "z")
 
     scenario.rerun("way", input={"way": "other"})
     assert scenario.statuses == {"way": "COMPLETED", "y": "SCHEDULED"}
 
-    done(scenario, "y", "z")
+    scenario.complete("y", "z")
     scenario.rerun("way", task_input={"way": "x"})
     assert scenario.statuses == {"way": "COMPLETED", "x": "SCHEDULED"}
 
 
 def test_a_switch_with_an_empty_case_continues_after_itself(clock):
     scenario = Scenario(clock, switch("way", {"x": []}, [step("y")]), step("z"), input={"way": "other"})
-    done(scenario, "y", "z")
+    scenario.complete("y", "z")
 
     scenario.rerun("way", input={"way": "x"})
 
@@ -395,13 +388,13 @@ def test_a_switch_with_an_empty_case_continues_after_itself(clock):
 def test_in_a_case_of_a_switch_that_case_continues(clock):
     chosen = switch("way", {"x": [step("x1"), step("x2")], "y": [step("y")]})
     scenario = Scenario(clock, chosen, exclusive_join("j", ["x2", "y"]), step("z"), input={"way": "x"})
-    done(scenario, "x1", "x2", "z")
+    scenario.complete("x1", "x2", "z")
     before = ids(scenario)
 
     scenario.rerun("x2")
 
     assert kept(before, scenario) == {"way", "x1", "x2"}
-    done(scenario, "x2", "z")
+    scenario.complete("x2", "z")
     assert scenario.status == "COMPLETED"
     assert scenario.task("j").output == {"by": "x2"}
 
@@ -414,12 +407,12 @@ def test_variables_and_computed_values_are_evaluated_again(clock):
         step("a", inputs={"n": "${i.output.result}"}),
         input={"n": 1},
     )
-    done(scenario, "a")
+    scenario.complete("a")
 
     scenario.rerun("v", input={"n": 5})
     assert (scenario.row.variables, scenario.task("a").input) == ({"n": 5}, {"n": 6})
 
-    done(scenario, "a")
+    scenario.complete("a")
     scenario.rerun("i", task_input={"evaluatorType": "javascript", "expression": "41 + 1"})
     assert scenario.task("a").input == {"n": 42}
 
@@ -428,7 +421,7 @@ def test_a_switch_with_a_script_evaluates_it_again(clock):
     chosen = switch("way", {"big": [step("x")]}, [step("y")], evaluatorType="javascript",
                     expression="$.way > 1 ? 'big' : 'small'")  # fmt: skip
     scenario = Scenario(clock, chosen, input={"way": 1})
-    done(scenario, "y")
+    scenario.complete("y")
 
     scenario.rerun("way", input={"way": 2})
 
@@ -441,7 +434,7 @@ def fan(clock, *refs: str) -> Scenario:
     scenario = Scenario(clock, *dynamic_fork(), step("z"), tasks=[policy("pay")], input=given)
     for _ in refs:
         scenario.worker("pay").completes(by="pay")
-    return done(scenario, "z")
+    return scenario.complete("z")
 
 
 def test_one_branch_of_a_dynamic_fork_is_repeated(clock):
@@ -455,7 +448,7 @@ def test_one_branch_of_a_dynamic_fork_is_repeated(clock):
     assert scenario.statuses["join"] == "IN_PROGRESS"
     scenario.worker("pay").completes(by="again")
     assert scenario.task("join").output["q"] == {"by": "again"}
-    done(scenario, "z")
+    scenario.complete("z")
     assert scenario.status == "COMPLETED"
     well(scenario)
 
@@ -470,7 +463,7 @@ def test_a_dynamic_fork_forks_again_from_its_new_input(clock):
                               "join": "IN_PROGRESS"}  # fmt: skip
     for _ in tasks:
         scenario.worker("pay").completes()
-    done(scenario, "z")
+    scenario.complete("z")
     assert scenario.status == "COMPLETED"
     well(scenario)
 
@@ -479,7 +472,7 @@ def test_a_failed_branch_of_a_dynamic_fork_is_repeated_with_another_one(clock):
     tasks = [{"name": ref, "taskReferenceName": ref, "type": "SIMPLE"} for ref in ("p", "q", "r")]
     scenario = Scenario(clock, *dynamic_fork(), step("z"), tasks=[policy("p"), policy("q"), policy("r")],
                   input={"tasks": tasks, "inputs": {}})  # fmt: skip
-    done(scenario, "r")
+    scenario.complete("r")
     scenario.worker("q").fails()
 
     scenario.rerun("q")
@@ -487,7 +480,7 @@ def test_a_failed_branch_of_a_dynamic_fork_is_repeated_with_another_one(clock):
     assert scenario.statuses == {
         "fan": "COMPLETED", "r": "COMPLETED", "join": "IN_PROGRESS", "q": "SCHEDULED", "p": "SCHEDULED",
     }  # fmt: skip
-    done(scenario, "p", "q", "z")
+    scenario.complete("p", "q", "z")
     assert scenario.status == "COMPLETED"
     well(scenario)
 
@@ -495,13 +488,13 @@ def test_a_failed_branch_of_a_dynamic_fork_is_repeated_with_another_one(clock):
 def test_steps_inside_a_dynamic_branch_are_repeated(clock):
     body = loop("l", step("a"), step("b"), times=2)
     scenario = Scenario(clock, *dynamic_fork(), step("z"), input={"tasks": [body, step("c")], "inputs": {}})
-    done(scenario, "c", "a", "b", "a", "b", "z")
+    scenario.complete("c", "a", "b", "a", "b", "z")
     before = ids(scenario)
 
     scenario.rerun("b__1")
 
     assert kept(before, scenario) == {"fan", "c", "join", "l", "a__1", "b__1"}
-    done(scenario, "b", "a", "b", "z")
+    scenario.complete("b", "a", "b", "z")
     assert scenario.status == "COMPLETED"
     well(scenario)
 
@@ -509,22 +502,22 @@ def test_steps_inside_a_dynamic_branch_are_repeated(clock):
 def test_an_optional_failure_is_preserved_if_the_run_continued_after_it(clock):
     scenario = Scenario(clock, step("a", optional=True), step("b"), step("c"))
     scenario.worker("a").fails()
-    done(scenario, "b", "c")
+    scenario.complete("b", "c")
 
     scenario.rerun("b")
     assert scenario.statuses == {"a": "COMPLETED_WITH_ERRORS", "b": "SCHEDULED"}
 
-    done(scenario, "b", "c")
+    scenario.complete("b", "c")
     assert scenario.status == "COMPLETED"
 
 
 def test_an_optional_failure_is_rerun_itself(clock):
     scenario = Scenario(clock, step("a", optional=True), step("b"))
     scenario.worker("a").fails()
-    done(scenario, "b")
+    scenario.complete("b")
 
     scenario.rerun("a")
-    done(scenario, "a", "b")
+    scenario.complete("a", "b")
 
     assert (scenario.status, scenario.statuses) == ("COMPLETED", {"a": "COMPLETED", "b": "COMPLETED"})
 
@@ -532,51 +525,51 @@ def test_an_optional_failure_is_rerun_itself(clock):
 def test_a_permitted_failure_before_the_task_is_preserved(clock):
     scenario = Scenario(clock, step("a", permissive=True), step("b"))
     scenario.worker("a").fails()
-    done(scenario, "b")
+    scenario.complete("b")
     assert scenario.status == "FAILED"
 
     scenario.rerun("b")
-    done(scenario, "b")
+    scenario.complete("b")
     assert scenario.status == "FAILED"
 
     scenario.retry()
-    done(scenario, "a")
+    scenario.complete("a")
     assert (scenario.status, scenario.attempts("b")) == ("COMPLETED", ["COMPLETED"])
 
 
 def test_a_permitted_failure_that_a_join_waits_for_is_repeated(clock):
     scenario = Scenario(clock, *fork([step("a", permissive=True)], [step("b")]), step("z"))
     scenario.worker("a").fails()
-    done(scenario, "b")
+    scenario.complete("b")
     assert scenario.statuses["join"] == "FAILED"
 
     scenario.rerun("b")
     assert scenario.statuses["a"] == "SCHEDULED"
 
-    done(scenario, "a", "b", "z")
+    scenario.complete("a", "b", "z")
     assert scenario.status == "COMPLETED"
 
 
 def test_two_joins_on_the_same_task_both_wait_again(clock):
     scenario = Scenario(clock, *fork([step("a")], [step("b")]), join("second", ["a"]), step("z"))
-    done(scenario, "a", "b", "z")
+    scenario.complete("a", "b", "z")
 
     scenario.rerun("a")
 
     assert (scenario.statuses["join"], "second" in scenario.statuses) == ("IN_PROGRESS", False)
-    done(scenario, "a", "z")
+    scenario.complete("a", "z")
     assert scenario.status == "COMPLETED"
 
 
 def test_a_terminate_step_after_the_task_is_executed_again(clock):
     scenario = Scenario(clock, step("a"), terminate("t", "FAILED", "no"), step("z"))
-    done(scenario, "a")
+    scenario.complete("a")
     assert (scenario.status, scenario.reason) == ("FAILED", "no")
 
     scenario.rerun("a")
     assert (scenario.status, scenario.statuses) == ("RUNNING", {"a": "SCHEDULED"})
 
-    done(scenario, "a")
+    scenario.complete("a")
     assert scenario.status == "FAILED"
 
 
@@ -591,7 +584,7 @@ def test_a_terminate_step_in_another_branch_is_executed_again(clock):
     assert "t" not in scenario.statuses
 
     scenario.worker("b").completes(way="go")
-    done(scenario, "a", "z")
+    scenario.complete("a", "z")
     assert scenario.status == "COMPLETED"
     well(scenario)
 
@@ -608,19 +601,19 @@ def test_a_late_report_is_ignored_after_a_rerun(clock):
     assert not scenario.worker("a").completes(from_lease="the first one")
     assert scenario.worker("a", "another").completes(from_lease="the second one")
     assert scenario.task("a").output == {"from_lease": "the second one"}
-    done(scenario, "b")
+    scenario.complete("b")
     assert scenario.status == "COMPLETED"
 
 
 def test_a_rerun_run_can_fail_and_be_rerun_again(clock):
     scenario = Scenario(clock, step("a"), step("b"))
     for _ in range(3):
-        done(scenario, "a")
+        scenario.complete("a")
         scenario.worker("b").fails()
         assert scenario.status == "FAILED"
         scenario.rerun("a")
     assert scenario.row.failed_refs == []
-    done(scenario, "a", "b")
+    scenario.complete("a", "b")
 
     assert scenario.status == "COMPLETED"
 

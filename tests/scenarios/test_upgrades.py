@@ -9,12 +9,6 @@ from tests.builders import definition, dynamic_fork, fork, human, loop, step, su
 from tests.scenario import ACTOR, Scenario
 
 
-def finish(scenario: Scenario, *task_types: str) -> str:
-    for task_type in task_types:
-        scenario.worker(task_type).completes()
-    return scenario.status
-
-
 def test_tasks_in_both_versions_are_preserved(clock):
     scenario = Scenario(clock, step("a"), step("b"))
     scenario.worker("a").completes()
@@ -26,7 +20,7 @@ def test_tasks_in_both_versions_are_preserved(clock):
     assert (scenario.row.version, scenario.row.input) == (2, {"n": 7})
     scenario.worker("b").completes()
     assert scenario.task("c").input == {"n": 7}
-    assert finish(scenario, "c") == "COMPLETED"
+    assert scenario.complete("c").status == "COMPLETED"
 
 
 def test_new_steps_before_the_current_one_are_skipped_with_given_outputs(clock):
@@ -42,7 +36,7 @@ def test_new_steps_before_the_current_one_are_skipped_with_given_outputs(clock):
     }  # fmt: skip
     scenario.worker("b").completes()
     assert scenario.task("c").input == {"seen": 1}
-    assert finish(scenario, "c") == "COMPLETED"
+    assert scenario.complete("c").status == "COMPLETED"
 
 
 def test_an_open_task_of_a_removed_step_is_canceled_and_control_continues_before_it(clock):
@@ -54,7 +48,7 @@ def test_an_open_task_of_a_removed_step_is_canceled_and_control_continues_before
 
     assert scenario.worker("b").completes() is False
     assert scenario.queue("c") == ["c, attempt 1"]
-    assert finish(scenario, "c", "d") == "COMPLETED"
+    assert scenario.complete("c", "d").status == "COMPLETED"
 
 
 def test_a_run_without_remaining_steps_starts_again(clock):
@@ -63,7 +57,7 @@ def test_a_run_without_remaining_steps_starts_again(clock):
     scenario.upgrade(step("x"), step("y"))
 
     assert scenario.queue("x") == ["x, attempt 1"]
-    assert finish(scenario, "x", "y") == "COMPLETED"
+    assert scenario.complete("x", "y").status == "COMPLETED"
 
 
 def test_a_run_that_has_executed_all_remaining_steps_ends(clock):
@@ -89,7 +83,7 @@ def test_the_order_of_unreached_steps_can_change(clock):
 
     scenario.upgrade(step("a"), step("c"), step("b"))
 
-    assert finish(scenario, "a", "c", "b") == "COMPLETED"
+    assert scenario.complete("a", "c", "b").status == "COMPLETED"
 
 
 def test_an_executed_step_that_moved_to_a_later_position_is_not_repeated(clock):
@@ -100,7 +94,7 @@ def test_an_executed_step_that_moved_to_a_later_position_is_not_repeated(clock):
     scenario.upgrade(step("b"), step("a"), step("x"))
 
     assert scenario.queue("x") == ["x, attempt 1"]
-    assert finish(scenario, "x") == "COMPLETED"
+    assert scenario.complete("x").status == "COMPLETED"
     assert scenario.attempts("a") == ["COMPLETED"]
 
 
@@ -111,9 +105,9 @@ def test_a_branch_is_added_to_a_fork_that_is_waited_for(clock):
     scenario.upgrade(*fork([step("a")], [step("b")], [step("c")]), step("d"))
 
     assert scenario.statuses["c"] == "SCHEDULED"
-    assert finish(scenario, "b") == "RUNNING"
+    assert scenario.complete("b").status == "RUNNING"
     assert scenario.queue("d") == []
-    assert finish(scenario, "c", "d") == "COMPLETED"
+    assert scenario.complete("c", "d").status == "COMPLETED"
 
 
 def test_a_branch_grows_longer(clock):
@@ -123,7 +117,7 @@ def test_a_branch_grows_longer(clock):
     scenario.upgrade(*fork([step("a"), step("x")], [step("b")]), step("d"))
 
     assert scenario.queue("x") == ["x, attempt 1"]
-    assert finish(scenario, "b", "x", "d") == "COMPLETED"
+    assert scenario.complete("b", "x", "d").status == "COMPLETED"
 
 
 def test_a_branch_is_removed_from_a_fork(clock):
@@ -131,7 +125,7 @@ def test_a_branch_is_removed_from_a_fork(clock):
 
     scenario.upgrade(*fork([step("a")]), step("d"))
 
-    assert finish(scenario, "a", "d") == "COMPLETED"
+    assert scenario.complete("a", "d").status == "COMPLETED"
 
 
 def test_a_fork_around_open_tasks_is_removed(clock):
@@ -139,17 +133,17 @@ def test_a_fork_around_open_tasks_is_removed(clock):
 
     scenario.upgrade(step("a"), step("b"), step("d"))
 
-    assert finish(scenario, "a", "b", "d") == "COMPLETED"
+    assert scenario.complete("a", "b", "d").status == "COMPLETED"
 
 
 def test_a_loop_continues_in_its_iteration_with_its_new_body(clock):
     scenario = Scenario(clock, loop("l", step("a"), step("b"), times=3))
-    finish(scenario, "a", "b", "a")
+    scenario.complete("a", "b", "a")
 
     scenario.upgrade(loop("l", step("a"), step("x"), step("b"), times=3))
 
     assert (scenario.statuses["x__1"], scenario.statuses["x__2"]) == ("SKIPPED", "SKIPPED")
-    assert finish(scenario, "b", "a", "x", "b") == "COMPLETED"
+    assert scenario.complete("b", "a", "x", "b").status == "COMPLETED"
 
 
 def test_a_switch_keeps_its_selected_case(clock):
@@ -157,7 +151,7 @@ def test_a_switch_keeps_its_selected_case(clock):
 
     scenario.upgrade(switch("way", {"x": [step("c")], "y": [step("b")]}), step("d"))
 
-    assert finish(scenario, "c", "d") == "COMPLETED"
+    assert scenario.complete("c", "d").status == "COMPLETED"
 
 
 def test_dynamic_branches_continue(clock):
@@ -165,7 +159,7 @@ def test_dynamic_branches_continue(clock):
 
     scenario.upgrade(*dynamic_fork(), step("e"))
 
-    assert finish(scenario, "x", "y", "e") == "COMPLETED"
+    assert scenario.complete("x", "y", "e").status == "COMPLETED"
 
 
 def test_dynamic_branches_of_a_removed_fork_are_canceled(clock):
@@ -174,7 +168,7 @@ def test_dynamic_branches_of_a_removed_fork_are_canceled(clock):
     scenario.upgrade(step("d"))
 
     assert scenario.worker("x").polls() == []
-    assert finish(scenario, "d") == "COMPLETED"
+    assert scenario.complete("d").status == "COMPLETED"
 
 
 REFUSED = {
