@@ -1,10 +1,10 @@
-"""Users of the pages: an operator with all permissions, and a viewer with read permissions."""
+"""Users of the pages: an operator with all permissions, a viewer who reads everything, an author of definitions."""
 
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from tests.access.users import logged_in_client
+from tests.access.users import client_with, logged_in_client
 
 
 @pytest.fixture(autouse=True)
@@ -26,3 +26,9 @@ def viewer(db) -> Client:
     user = User.objects.create_user("vera", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
     return logged_in_client(user)
+
+
+@pytest.fixture
+def author(db) -> Client:
+    """Return a client of otto, who may edit definitions."""
+    return client_with(role="METADATA_MANAGER", name="otto")

@@ -3,13 +3,11 @@
 import json
 
 import pytest
-from django.test import Client
 
 from conductor_app.access.models import AuditEntry
 from conductor_app.ai.commands.integrations import save_integration, save_model
 from conductor_app.ai.commands.prompts import save_prompt
 from conductor_app.ai.models import Prompt
-from tests.access.users import client_with
 from tests.page_text import html, page_text
 from tests.recording_web_server import json_answer, running_web_server
 
@@ -21,12 +19,6 @@ TEXT = "Greet ${name}\nin ${language}."
 @pytest.fixture
 def saved(clock) -> Prompt:
     return save_prompt("greeting", TEXT, "olga", description="Hello")
-
-
-@pytest.fixture
-def author(db) -> Client:
-    """Return a client of a user who may edit definitions."""
-    return client_with(role="METADATA_MANAGER", name="otto")
 
 
 def page_of(row: Prompt) -> str:

@@ -1,14 +1,12 @@
 """The pages of form templates: listed, written, versioned, deleted; and the forms that they draw for people."""
 
 import pytest
-from django.test import Client
 
 from conductor_app.access.models import AuditEntry
 from conductor_app.definitions.sources import commands as bundles
 from conductor_app.human_tasks import commands as human_tasks
 from conductor_app.human_tasks import form_templates as human_tasks_form_templates
 from conductor_app.human_tasks.models import FormTemplate
-from tests.access.users import client_with
 from tests.builders import human
 from tests.page_text import html, page_text
 from tests.scenario import define_workflow, newest_attempt_of, reload_run, start_run
@@ -29,12 +27,6 @@ def page_of(row: FormTemplate) -> str:
 @pytest.fixture
 def kept(clock, db) -> FormTemplate:
     return human_tasks_form_templates.save_templates([dict(TEMPLATE)], "olga")[0]
-
-
-@pytest.fixture
-def author(db) -> Client:
-    """Return a client of a user who may edit definitions."""
-    return client_with(role="METADATA_MANAGER", name="otto")
 
 
 def typed(text: str, **fields: str) -> dict[str, str]:

@@ -8,19 +8,11 @@ import pytest
 
 from conductor_app.core.expressions import NeedsQuickJS, evaluate_in_process
 from conductor_app.core.expressions.javascript import OBJECT_PROPERTIES
-from conductor_app.scripts.pool import Pool
 from tests.hypothesis_profile import scaled
 from tests.scripts.documented_scripts import DOCUMENTED, INPUTS
 from tests.scripts.random_scripts import BINARY_OPERATORS, JSON_VALUES, random_script
 
 SCRIPTS = 1_500
-
-
-@pytest.fixture(scope="module")
-def pool():
-    pool = Pool(size=1)
-    yield pool
-    pool.close()
 
 
 def is_same(one: Any, other: Any) -> bool:

@@ -4,16 +4,7 @@ import math
 
 import pytest
 
-from conductor_app.scripts.pool import Pool
-
 LIMIT, LONG_LIMIT = 0.3, 20
-
-
-@pytest.fixture(scope="module")
-def pool():
-    pool = Pool(size=1)
-    yield pool
-    pool.close()
 
 
 @pytest.fixture

@@ -2,16 +2,7 @@
 
 import pytest
 
-from conductor_app.scripts.pool import Pool
-
 LIMIT = 0.3
-
-
-@pytest.fixture(scope="module")
-def pool():
-    pool = Pool(size=1)
-    yield pool
-    pool.close()
 
 
 @pytest.fixture

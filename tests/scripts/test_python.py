@@ -16,13 +16,6 @@ LIMIT = 2
 
 
 @pytest.fixture(scope="module")
-def pool():
-    pool = Pool(size=1)
-    yield pool
-    pool.close()
-
-
-@pytest.fixture(scope="module")
 def run(pool):
     return lambda source, inputs=None: pool.evaluate("python", source, {} if inputs is None else inputs, LIMIT)
 

@@ -5,22 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.document.differences import semantic_changes
+from tests.builders import simple, step_of
 from tests.hypothesis_profile import property_settings
-
-
-def step(ref, kind="SIMPLE", **fields):
-    return {"name": ref, "taskReferenceName": ref, "type": kind, **fields}
 
 
 def workflow(*steps, **fields):
     return {"name": "order", "version": 1, "tasks": list(steps), **fields}
 
 
-A, B, C = step("a"), step("b"), step("c")
+A, B, C = simple("a"), simple("b"), simple("c")
 
 
 def switch(**cases):
-    return step("route", "SWITCH", decisionCases=cases)
+    return step_of("SWITCH", "route", decisionCases=cases)
 
 
 CHANGES = {
@@ -32,7 +29,7 @@ CHANGES = {
     "an added first step": (workflow(A), workflow(B, A), ["step `b` added: SIMPLE, first of all"]),
     "an added step with another name": (
         workflow(A),
-        workflow(A, step("b", name="send_mail")),
+        workflow(A, simple("b", name="send_mail")),
         ["step `b` added: SIMPLE `send_mail`, after `a`"],
     ),
     "a step added to a case": (

@@ -6,23 +6,20 @@ from hypothesis import strategies as st
 
 from conductor_app.core.document.fields import STEP_FIELDS, WORKFLOW_DEFINITION, coerce_workflow, normalize_workflow
 from conductor_app.core.validation.checks import workflow_errors
-
-
-def step(ref, kind="SIMPLE", **fields):
-    return {"name": ref, "taskReferenceName": ref, "type": kind, **fields}
+from tests.builders import join, simple, step_of, wait
 
 
 def workflow(*tasks, **fields):
     return {"name": "order", "tasks": list(tasks), **fields}
 
 
-JOIN = step("join", "JOIN", joinOn=["a"])
+JOIN = join("join", ["a"])
 
 INVALID_WORKFLOWS = {
-    "no name": ({"tasks": [step("a")]}, "name", "WorkflowDef name cannot be null or empty"),
+    "no name": ({"tasks": [simple("a")]}, "name", "WorkflowDef name cannot be null or empty"),
     "no tasks": ({"name": "order"}, "tasks", "WorkflowTask list cannot be empty"),
     "an old schema": (
-        workflow(step("a"), schemaVersion=1),
+        workflow(simple("a"), schemaVersion=1),
         "schemaVersion",
         "workflowDef schemaVersion: 2 is only supported",
     ),
@@ -37,30 +34,30 @@ INVALID_WORKFLOWS = {
         "WorkflowTask taskReferenceName name cannot be empty or null",
     ),
     "a duplicate reference in another branch": (
-        workflow(step("f", "FORK_JOIN", forkTasks=[[step("a")], [step("a")]]), JOIN),
+        workflow(step_of("FORK_JOIN", "f", forkTasks=[[simple("a")], [simple("a")]]), JOIN),
         "",
         "taskReferenceName: a should be unique across tasks for a given workflowDefinition: order",
     ),
     "a negative delay": (
-        workflow(step("a", startDelay=-1)),
+        workflow(simple("a", startDelay=-1)),
         "tasks[0].startDelay",
         "must be greater than or equal to 0",
     ),
     "an unknown task in an expression": (
-        workflow(step("a", inputParameters={"total": "${pay.output.total}"})),
+        workflow(simple("a", inputParameters={"total": "${pay.output.total}"})),
         "",
         "taskReferenceName: pay for given task: a input value: total of input parameter: ${pay.output.total} is not "
         "defined in workflow definition.",
     ),
     "an error inside a switch": (
         workflow(
-            step("s", "SWITCH", evaluatorType="value-param", expression="x", decisionCases={"y": [{"name": "a"}]})
+            step_of("SWITCH", "s", evaluatorType="value-param", expression="x", decisionCases={"y": [{"name": "a"}]})
         ),
         "tasks[0].decisionCases[y][0].taskReferenceName",
         "WorkflowTask taskReferenceName name cannot be empty or null",
     ),
     "a text as the definition of a sub-workflow": (
-        workflow(step("a", "SUB_WORKFLOW", subWorkflowParam={"name": "x", "workflowDefinition": "x"})),
+        workflow(step_of("SUB_WORKFLOW", "a", subWorkflowParam={"name": "x", "workflowDefinition": "x"})),
         "tasks[0].subWorkflowParam.workflowDefinition",
         "workflowDefinition must be a workflow definition, or an expression that gives one: ${…}",
     ),
@@ -77,22 +74,22 @@ def test_an_invalid_workflow_definition_is_reported(case):
 
 
 REQUIRED = {
-    "EVENT": (step("a", "EVENT"), ["sink"]),
-    "DECISION": (step("a", "DECISION"), ["caseValueParam", "decisionCases"]),
-    "SWITCH": (step("a", "SWITCH"), ["evaluatorType", "expression", "decisionCases"]),
-    "DYNAMIC": (step("a", "DYNAMIC"), ["dynamicTaskNameParam"]),
-    "DO_WHILE": (step("a", "DO_WHILE"), ["loopCondition", "loopOver"]),
+    "EVENT": (step_of("EVENT", "a"), ["sink"]),
+    "DECISION": (step_of("DECISION", "a"), ["caseValueParam", "decisionCases"]),
+    "SWITCH": (step_of("SWITCH", "a"), ["evaluatorType", "expression", "decisionCases"]),
+    "DYNAMIC": (step_of("DYNAMIC", "a"), ["dynamicTaskNameParam"]),
+    "DO_WHILE": (step_of("DO_WHILE", "a"), ["loopCondition", "loopOver"]),
     "FORK_JOIN_DYNAMIC": (
-        step("a", "FORK_JOIN_DYNAMIC"),
+        step_of("FORK_JOIN_DYNAMIC", "a"),
         ["dynamicForkTasksParam", "dynamicForkTasksInputParamName"],
     ),
-    "HTTP": (step("a", "HTTP"), ["inputParameters.http_request"]),
-    "KAFKA_PUBLISH": (step("a", "KAFKA_PUBLISH"), ["inputParameters.kafka_request"]),
-    "UPDATE_TASK": (step("a", "UPDATE_TASK"), ["inputParameters.taskStatus", "inputParameters.taskId"]),
-    "GET_WORKFLOW": (step("a", "GET_WORKFLOW"), ["inputParameters.id"]),
-    "TERMINATE_WORKFLOW": (step("a", "TERMINATE_WORKFLOW"), ["inputParameters.workflowId"]),
-    "JSON_JQ_TRANSFORM": (step("a", "JSON_JQ_TRANSFORM"), ["inputParameters.queryExpression"]),
-    "SUB_WORKFLOW": (step("a", "SUB_WORKFLOW"), ["subWorkflowParam"]),
+    "HTTP": (step_of("HTTP", "a"), ["inputParameters.http_request"]),
+    "KAFKA_PUBLISH": (step_of("KAFKA_PUBLISH", "a"), ["inputParameters.kafka_request"]),
+    "UPDATE_TASK": (step_of("UPDATE_TASK", "a"), ["inputParameters.taskStatus", "inputParameters.taskId"]),
+    "GET_WORKFLOW": (step_of("GET_WORKFLOW", "a"), ["inputParameters.id"]),
+    "TERMINATE_WORKFLOW": (step_of("TERMINATE_WORKFLOW", "a"), ["inputParameters.workflowId"]),
+    "JSON_JQ_TRANSFORM": (step_of("JSON_JQ_TRANSFORM", "a"), ["inputParameters.queryExpression"]),
+    "SUB_WORKFLOW": (step_of("SUB_WORKFLOW", "a"), ["subWorkflowParam"]),
 }
 
 
@@ -106,7 +103,7 @@ def test_each_step_type_requires_its_own_fields(kind):
 
 
 def try_step(**fields):
-    return step("t", "TRY_CATCH", **{"tryTasks": [step("charge")], **fields})
+    return step_of("TRY_CATCH", "t", **{"tryTasks": [simple("charge")], **fields})
 
 
 INVALID_TRIES = {
@@ -131,14 +128,14 @@ def test_an_invalid_catch_case_is_reported_by_validation(task, expected_message)
 
 
 def test_all_errors_of_a_try_and_its_nested_steps_are_reported_together():
-    cases = [{"match": {"status": "X", "taskRef": "y"}, "tasks": [step("a", "HTTP")]}]
-    errors = workflow_errors(workflow(try_step(catchCases=cases, finallyTasks=[step("charge")])))
+    cases = [{"match": {"status": "X", "taskRef": "y"}, "tasks": [step_of("HTTP", "a")]}]
+    errors = workflow_errors(workflow(try_step(catchCases=cases, finallyTasks=[simple("charge")])))
 
     assert len(errors) == 4
 
 
 def for_each(**inputs):
-    return step("e", "FOR_EACH", items="${workflow.input.x}", loopOver=[step("a")], inputParameters=inputs)
+    return step_of("FOR_EACH", "e", items="${workflow.input.x}", loopOver=[simple("a")], inputParameters=inputs)
 
 
 INVALID_FOR_EACH = {
@@ -151,10 +148,10 @@ INVALID_FOR_EACH = {
     ),
     "an unknown policy": (for_each(onItemFailure="CONTINU"), "Did you mean CONTINUE?"),
     "a task with the name of the items": (
-        {**for_each(), "loopOver": [step("e_item")]},
+        {**for_each(), "loopOver": [simple("e_item")]},
         "taskReferenceName: e_item should be unique",
     ),
-    "an invalid task inside": ({**for_each(), "loopOver": [step("a", "HTTP")]}, "required for taskType: HTTP"),
+    "an invalid task inside": ({**for_each(), "loopOver": [step_of("HTTP", "a")]}, "required for taskType: HTTP"),
 }
 
 
@@ -171,57 +168,57 @@ ACCEPTED = {
     ),
     "a try with every part": try_step(
         catchCases=[{"match": {"status": ["FAILED"], "reason": "(?i)no .*", "taskRef": "charge"}, "tasks": []}, {}],
-        catchDefault=[step("other")],
-        finallyTasks=[step("last")],
+        catchDefault=[simple("other")],
+        finallyTasks=[simple("last")],
     ),
-    "a loop over a list without a condition of its own": step(
-        "a", "DO_WHILE", loopCondition="", items="${workflow.input.x}", loopOver=[step("b")]
+    "a loop over a list without a condition of its own": step_of(
+        "DO_WHILE", "a", loopCondition="", items="${workflow.input.x}", loopOver=[simple("b")]
     ),
-    "a dynamic fork by a list of inputs": step("a", "FORK_JOIN_DYNAMIC", inputParameters={"forkTaskInputs": []}),
-    "a dynamic fork in the deprecated form": step("a", "FORK_JOIN_DYNAMIC", dynamicForkJoinTasksParam="x"),
-    "an HTTP task whose definition has the request": step(
-        "a", "HTTP", taskDefinition={"name": "a", "inputTemplate": {"uri": "http://x"}}
+    "a dynamic fork by a list of inputs": step_of("FORK_JOIN_DYNAMIC", "a", inputParameters={"forkTaskInputs": []}),
+    "a dynamic fork in the deprecated form": step_of("FORK_JOIN_DYNAMIC", "a", dynamicForkJoinTasksParam="x"),
+    "an HTTP task whose definition has the request": step_of(
+        "HTTP", "a", taskDefinition={"name": "a", "inputTemplate": {"uri": "http://x"}}
     ),
-    "a custom type": step("a", "MY_OWN"),
-    "a wait with an expression": step("a", "WAIT", inputParameters={"duration": "${workflow.input.d}"}),
-    "a loop with an invalid task": step("a", "DO_WHILE", loopCondition="1", loopOver=[step("b", "HTTP")]),
-    "predefined names in expressions": step("a", inputParameters={"x": "${CPEWF_TASK_ID} ${NETFLIX_ENV}"}),
-    "a reference to a task inside a branch": step("a", inputParameters={"x": "${inner.output.x} ${a.output}"}),
+    "a custom type": step_of("MY_OWN", "a"),
+    "a wait with an expression": wait("a", duration="${workflow.input.d}"),
+    "a loop with an invalid task": step_of("DO_WHILE", "a", loopCondition="1", loopOver=[step_of("HTTP", "b")]),
+    "predefined names in expressions": simple("a", inputParameters={"x": "${CPEWF_TASK_ID} ${NETFLIX_ENV}"}),
+    "a reference to a task inside a branch": simple("a", inputParameters={"x": "${inner.output.x} ${a.output}"}),
 }
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
 def test_documents_that_clients_rely_on_are_accepted(case):
-    inner = step("s", "SWITCH", evaluatorType="x", expression="y", decisionCases={"z": [step("inner")]})
+    inner = step_of("SWITCH", "s", evaluatorType="x", expression="y", decisionCases={"z": [simple("inner")]})
 
     assert workflow_errors(workflow(ACCEPTED[case], JOIN, inner)) == []
 
 
 REFUSED = {
     "an optional terminate": (
-        step("a", "TERMINATE", optional=True, inputParameters={"terminationStatus": "FAILED"}),
+        step_of("TERMINATE", "a", optional=True, inputParameters={"terminationStatus": "FAILED"}),
         "terminate task cannot be optional, taskName: a",
     ),
     "a terminate without a status": (
-        step("a", "TERMINATE"),
+        step_of("TERMINATE", "a"),
         "terminate task must have an terminationStatus parameter and must be set to COMPLETED, FAILED or TERMINATED, "
         "taskName: a",
     ),
     "a terminate whose status is no text": (
-        step("a", "TERMINATE", inputParameters={"terminationStatus": ["FAILED"]}),
+        step_of("TERMINATE", "a", inputParameters={"terminationStatus": ["FAILED"]}),
         "terminate task must have an terminationStatus parameter and must be set to COMPLETED, FAILED or TERMINATED, "
         "taskName: a",
     ),
     "a wait with two ends": (
-        step("a", "WAIT", inputParameters={"duration": "1s", "until": "2027-01-01"}),
+        wait("a", duration="1s", until="2027-01-01"),
         "Both 'duration' and 'until' specified. Please provide only one input",
     ),
     "a wait with an invalid duration": (
-        step("a", "WAIT", inputParameters={"duration": "soon"}),
+        wait("a", duration="soon"),
         "Invalid duration \"soon\". Use the format '2 days 3 hours 5 minutes 10 seconds'.",
     ),
     "both forms of a dynamic fork": (
-        step("a", "FORK_JOIN_DYNAMIC", dynamicForkJoinTasksParam="x", dynamicForkTasksParam="y"),
+        step_of("FORK_JOIN_DYNAMIC", "a", dynamicForkJoinTasksParam="x", dynamicForkTasksParam="y"),
         "dynamicForkJoinTasksParam or combination of dynamicForkTasksInputParamName and dynamicForkTasksParam cannot "
         "be used together for taskType: FORK_JOIN_DYNAMIC taskName: a",
     ),
@@ -236,7 +233,7 @@ def test_a_definition_that_can_never_run_is_refused(case):
 
 
 def test_all_errors_are_reported_together():
-    errors = workflow_errors({"version": "x", "schemaVersion": 3, "tasks": [None, {}, step("a", retryCount=[])]})
+    errors = workflow_errors({"version": "x", "schemaVersion": 3, "tasks": [None, {}, simple("a", retryCount=[])]})
 
     assert [each.path for each in errors] == [
         "version",
@@ -251,10 +248,10 @@ def test_all_errors_are_reported_together():
 
 def test_the_depth_of_nested_steps_is_limited():
     def nested(levels):
-        task = step("core")
+        task = simple("core")
         for level in range(levels):
             cases = {"x": [task]}
-            task = step(f"s{level}", "SWITCH", evaluatorType="value-param", expression="x", decisionCases=cases)
+            task = step_of("SWITCH", f"s{level}", evaluatorType="value-param", expression="x", decisionCases=cases)
         return workflow(task)
 
     assert workflow_errors(nested(59)) == []

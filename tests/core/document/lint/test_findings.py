@@ -16,16 +16,13 @@ from conductor_app.core.validation.findings import (
 )
 from conductor_app.core.validation.lint import lint_definition
 from conductor_app.core.validation.lint_fields import lint_task_definition
+from tests.builders import noop, simple, step_of, sub_workflow, wait
 from tests.hypothesis_profile import property_settings
-
-
-def step(ref, kind="SIMPLE", **fields):
-    return {"name": ref, "taskReferenceName": ref, "type": kind, **fields}
 
 
 def step_with_input(ref, expression, kind="SIMPLE", **fields):
     """Return a step with one input parameter, `x`."""
-    return step(ref, kind, inputParameters={"x": expression}, **fields)
+    return step_of(kind, ref, inputParameters={"x": expression}, **fields)
 
 
 def lint(*steps, known=None, **fields):
@@ -41,8 +38,8 @@ def lint_one(*steps, known=None, **fields):
     return finding
 
 
-PAY = step("payment")
-SWITCH = step("route", "SWITCH", evaluatorType="value-param", expression="way", inputParameters={"way": "air"})
+PAY = simple("payment")
+SWITCH = step_of("SWITCH", "route", evaluatorType="value-param", expression="way", inputParameters={"way": "air"})
 
 
 def test_a_valid_definition_has_no_findings():
@@ -60,7 +57,7 @@ def test_an_unknown_reference_is_reported_with_its_path_and_the_nearest_name():
 
 
 def test_an_unknown_reference_is_reported_in_branches_maps_lists_and_outputs():
-    inner = step("fly", inputParameters={"a": {"list": ["${nobody.output}"]}})
+    inner = simple("fly", inputParameters={"a": {"list": ["${nobody.output}"]}})
 
     assert [path for _kind, path, _message in lint({**SWITCH, "decisionCases": {"air": [inner]}})] == [
         "tasks[0].decisionCases[air][0].inputParameters.a.list[0]"
@@ -80,8 +77,8 @@ def test_a_refused_reference_is_an_error_and_a_null_reference_is_a_warning():
         ([step_with_input("ship", "${ship.output}")], "this step itself"),
         (
             [
-                step("f", "FORK_JOIN", forkTasks=[[PAY], [step_with_input("b", "${payment.output}")]]),
-                step("j", "JOIN", joinOn=["b"]),
+                step_of("FORK_JOIN", "f", forkTasks=[[PAY], [step_with_input("b", "${payment.output}")]]),
+                step_of("JOIN", "j", joinOn=["b"]),
             ],
             "in another branch",
         ),
@@ -102,8 +99,8 @@ def test_a_reference_to_a_step_that_cannot_have_run_is_reported(steps, text):
     "steps",
     [
         [
-            step("f", "FORK_JOIN", forkTasks=[[PAY], [step("b")]]),
-            step("j", "JOIN", joinOn=["b"]),
+            step_of("FORK_JOIN", "f", forkTasks=[[PAY], [simple("b")]]),
+            step_of("JOIN", "j", joinOn=["b"]),
             step_with_input("c", "${payment.output}"),
         ],
         [
@@ -111,33 +108,33 @@ def test_a_reference_to_a_step_that_cannot_have_run_is_reported(steps, text):
             step_with_input("c", "${payment.output} ${route.output.evaluationResult}"),
         ],
         [
-            step(
-                "l",
+            step_of(
                 "DO_WHILE",
+                "l",
                 loopCondition="$.l['iteration'] < 3",
                 loopOver=[step_with_input("a", "${payment.output}"), PAY],
             )
         ],
         [
-            step(
-                "l",
+            step_of(
                 "DO_WHILE",
+                "l",
                 loopCondition="false",
                 loopOver=[step_with_input("a", "${l.output.iteration} ${a.output.total}")],
             )
         ],
         [
-            step(
-                "t",
+            step_of(
                 "TRY_CATCH",
+                "t",
                 tryTasks=[PAY],
                 catchDefault=[step_with_input("c", "${payment.reasonForIncompletion}")],
             )
         ],
         [
-            step(
-                "t",
+            step_of(
                 "TRY_CATCH",
+                "t",
                 tryTasks=[PAY],
                 catchDefault=[],
                 finallyTasks=[step_with_input("c", "${payment.output}")],
@@ -178,7 +175,7 @@ def test_a_member_missing_in_recent_outputs_is_a_hint_unless_it_looks_like_a_typ
 
 
 def test_outputs_of_system_tasks_are_known():
-    http = step("call", "HTTP", inputParameters={"http_request": {"uri": "http://x"}})
+    http = step_of("HTTP", "call", inputParameters={"http_request": {"uri": "http://x"}})
 
     assert lint_one(http, step_with_input("a", "${call.output.response.boddy.id}")).meant == "call.output.response.body"
     assert lint(http, step_with_input("a", "${call.output.response.body.id[0].x}")) == []
@@ -186,7 +183,7 @@ def test_outputs_of_system_tasks_are_known():
 
 def test_a_sub_workflow_has_the_output_shape_of_its_definition():
     known = LintContext(workflow_outputs={"billing": members_shape(("invoice",), "the output parameters of billing")})
-    sub = step("bill", "SUB_WORKFLOW", subWorkflowParam={"name": "billing"})
+    sub = sub_workflow("bill", "billing")
 
     assert lint_one(sub, step_with_input("a", "${bill.output.invoise}"), known=known).meant == "bill.output.invoice"
     assert lint(sub, step_with_input("a", "${bill.output.subWorkflowId}"), known=known) == []
@@ -210,7 +207,7 @@ def test_an_expression_that_is_not_a_path_is_reported():
 
 
 def test_steps_behind_the_end_of_a_run_are_unreachable():
-    stop = step("stop", "TERMINATE", inputParameters={"terminationStatus": "FAILED"})
+    stop = step_of("TERMINATE", "stop", inputParameters={"terminationStatus": "FAILED"})
 
     assert lint(stop, PAY) == [
         ("unreachable", "tasks[1]", "Control never comes here: `stop` ends the run in every case.")
@@ -221,33 +218,33 @@ def test_steps_behind_the_end_of_a_run_are_unreachable():
 
 
 def test_a_join_that_waits_for_the_wrong_steps_is_reported():
-    fork = step("f", "FORK_JOIN", forkTasks=[[step("one")], [step("two")]])
+    fork = step_of("FORK_JOIN", "f", forkTasks=[[simple("one")], [simple("two")]])
 
-    assert lint_one(fork, step("j", "JOIN", joinOn=["one", "tow"])).meant == "two"
-    assert "The branches end with `one`, `two`" in lint_one(fork, step("j", "JOIN", joinOn=[])).message
-    empty = step("f", "FORK_JOIN", forkTasks=[[], []])
-    assert lint_one(empty, step("j", "JOIN", joinOn=[])).message == (
+    assert lint_one(fork, step_of("JOIN", "j", joinOn=["one", "tow"])).meant == "two"
+    assert "The branches end with `one`, `two`" in lint_one(fork, step_of("JOIN", "j", joinOn=[])).message
+    empty = step_of("FORK_JOIN", "f", forkTasks=[[], []])
+    assert lint_one(empty, step_of("JOIN", "j", joinOn=[])).message == (
         "The branches of `f` have no steps yet. Add a step to each branch."
     )
-    assert "waits for no branch of the fork `f`" in lint(PAY, fork, step("j", "JOIN", joinOn=["payment"]))[0][2]
-    assert "follows no fork" in lint_one(PAY, step("j", "JOIN")).message
+    assert "waits for no branch of the fork `f`" in lint(PAY, fork, step_of("JOIN", "j", joinOn=["payment"]))[0][2]
+    assert "follows no fork" in lint_one(PAY, step_of("JOIN", "j")).message
 
 
 def test_a_fork_without_a_join_is_reported():
-    fork, join = step("f", "FORK_JOIN", forkTasks=[[step("one")]]), step("j", "JOIN", joinOn=["one"])
-    dynamic_fork = step("g", "FORK_JOIN_DYNAMIC")
+    fork, join = step_of("FORK_JOIN", "f", forkTasks=[[simple("one")]]), step_of("JOIN", "j", joinOn=["one"])
+    dynamic_fork = step_of("FORK_JOIN_DYNAMIC", "g")
 
     assert [path for _kind, path, message in lint(fork) if "No JOIN follows `f`" in message] == ["tasks[0]"]
-    assert [path for _kind, path, message in lint(PAY, dynamic_fork, step("x")) if "No JOIN follows" in message] == [
+    assert [path for _kind, path, message in lint(PAY, dynamic_fork, simple("x")) if "No JOIN follows" in message] == [
         "tasks[1]"
     ]
-    body = step("l", "DO_WHILE", loopCondition="false", loopOver=[fork])
+    body = step_of("DO_WHILE", "l", loopCondition="false", loopOver=[fork])
     assert "tasks[0].loopOver[0]" in [path for _kind, path, message in lint(body, join) if "No JOIN follows" in message]
     assert not [message for _kind, _path, message in lint(fork, join) if "No JOIN follows" in message]
 
 
 def test_the_join_after_a_switch_follows_the_fork_at_the_end_of_its_case():
-    fork, join = step("f", "FORK_JOIN", forkTasks=[[step("one")]]), step("j", "JOIN", joinOn=["one"])
+    fork, join = step_of("FORK_JOIN", "f", forkTasks=[[simple("one")]]), step_of("JOIN", "j", joinOn=["one"])
     inner = {**SWITCH, "taskReferenceName": "inner", "decisionCases": {"air": [fork]}}
 
     def unjoined(*steps):
@@ -264,10 +261,10 @@ def test_expressions_of_an_inline_definition_are_read_as_those_of_the_child():
     wrong = {"name": "child", "tasks": [step_with_input("ship", "${parent_step.output.x}")]}
 
     def sub_workflow_with(child):
-        return step("s", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "workflowDefinition": child})
+        return step_of("SUB_WORKFLOW", "s", subWorkflowParam={"name": "child", "workflowDefinition": child})
 
-    assert lint(step("parent_step"), sub_workflow_with(own), inputParameters=["n"]) == []
-    finding = lint_one(step("parent_step"), sub_workflow_with(wrong))
+    assert lint(simple("parent_step"), sub_workflow_with(own), inputParameters=["n"]) == []
+    finding = lint_one(simple("parent_step"), sub_workflow_with(wrong))
     assert "There is no step `parent_step`" in finding.message
     assert finding.path == "tasks[1].subWorkflowParam.workflowDefinition.tasks[0].inputParameters.x"
 
@@ -279,18 +276,18 @@ def test_a_duplicate_reference_is_marked_at_its_second_use():
 
 
 def test_a_script_that_reads_a_missing_input_is_reported():
-    inline = step(
-        "i", "INLINE", inputParameters={"total": 1, "expression": "// $.note\n$.totl + '$.text' + $['total']"}
+    inline = step_of(
+        "INLINE", "i", inputParameters={"total": 1, "expression": "// $.note\n$.totl + '$.text' + $['total']"}
     )
-    loop = step("l", "DO_WHILE", loopCondition="$.l.iteration < 3 && $.a.more", loopOver=[step("a")])
+    loop = step_of("DO_WHILE", "l", loopCondition="$.l.iteration < 3 && $.a.more", loopOver=[simple("a")])
 
     assert (lint_one(inline).path, lint_one(inline).meant) == ("tasks[0].inputParameters.expression", "total")
     assert lint(loop) == []
-    assert lint_one({**SWITCH, "inputParameters": {"ways": 1}, "defaultCase": [step("a")]}).meant == "ways"
+    assert lint_one({**SWITCH, "inputParameters": {"ways": 1}, "defaultCase": [simple("a")]}).meant == "ways"
 
 
 def python_step(expression, **given):
-    return step("i", "INLINE", inputParameters={"evaluatorType": "python", "expression": expression, **given})
+    return step_of("INLINE", "i", inputParameters={"evaluatorType": "python", "expression": expression, **given})
 
 
 def test_a_script_in_python_that_reads_its_inputs_as_javascript_does_is_reported():
@@ -303,8 +300,8 @@ def test_a_script_in_python_that_reads_its_inputs_as_javascript_does_is_reported
 
 
 def test_a_python_script_without_a_return_value_is_reported():
-    switch = {**SWITCH, "evaluatorType": "python", "expression": "'air'  # return", "defaultCase": [step("a")]}
-    loop = step("l", "DO_WHILE", evaluatorType="python", loopCondition="l['iteration'] < 3", loopOver=[step("a")])
+    switch = {**SWITCH, "evaluatorType": "python", "expression": "'air'  # return", "defaultCase": [simple("a")]}
+    loop = step_of("DO_WHILE", "l", evaluatorType="python", loopCondition="l['iteration'] < 3", loopOver=[simple("a")])
 
     assert (lint_one(switch).kind, lint_one(switch).path) == ("no result", "tasks[0].expression")
     assert (lint_one(loop).kind, lint_one(loop).path) == ("no result", "tasks[0].loopCondition")
@@ -317,21 +314,21 @@ def test_a_python_script_without_a_return_value_is_reported():
     [
         ({**SWITCH, "evaluatorType": "javscript"}, "tasks[0].evaluatorType", "Did you mean `javascript`?"),
         ({**SWITCH, "expression": ""}, "tasks[0].expression", "`expression` is empty"),
-        (step("i", "INLINE"), "tasks[0].inputParameters.expression", "`expression` is empty"),
+        (step_of("INLINE", "i"), "tasks[0].inputParameters.expression", "`expression` is empty"),
         (
-            step("i", "INLINE", inputParameters={"evaluatorType": "js", "expression": "1"}),
+            step_of("INLINE", "i", inputParameters={"evaluatorType": "js", "expression": "1"}),
             "tasks[0].inputParameters.evaluatorType",
             "There is no evaluator `js`",
         ),
-        (step("l", "LAMBDA"), "tasks[0].inputParameters.scriptExpression", "`scriptExpression` is empty"),
-        (step("j", "JSON_JQ_TRANSFORM"), "tasks[0].inputParameters.queryExpression", "`queryExpression` is empty"),
+        (step_of("LAMBDA", "l"), "tasks[0].inputParameters.scriptExpression", "`scriptExpression` is empty"),
+        (step_of("JSON_JQ_TRANSFORM", "j"), "tasks[0].inputParameters.queryExpression", "`queryExpression` is empty"),
         (
-            step("l", "DO_WHILE", loopCondition="more", evaluatorType="value-param", loopOver=[step("a")]),
+            step_of("DO_WHILE", "l", loopCondition="more", evaluatorType="value-param", loopOver=[simple("a")]),
             "tasks[0].evaluatorType",
             "evaluated as JavaScript",
         ),
         (
-            step("l", "DO_WHILE", loopCondition='"${workflow.variables.cart}" != "done"', loopOver=[step("a")]),
+            step_of("DO_WHILE", "l", loopCondition='"${workflow.variables.cart}" != "done"', loopOver=[simple("a")]),
             "tasks[0].loopCondition",
             "`${workflow.variables.cart}` is not replaced here",
         ),
@@ -356,7 +353,7 @@ def test_a_template_literal_of_javascript_is_not_reported():
 def test_a_loop_may_read_its_own_output_in_its_inputs():
     inputs = {"n": "${l.output.iteration}"}
 
-    assert lint(step("l", "DO_WHILE", loopCondition="$.n < 3", inputParameters=inputs, loopOver=[step("a")])) == []
+    assert lint(step_of("DO_WHILE", "l", loopCondition="$.n < 3", inputParameters=inputs, loopOver=[simple("a")])) == []
 
 
 @pytest.mark.parametrize(
@@ -368,22 +365,22 @@ def test_a_loop_may_read_its_own_output_in_its_inputs():
     ],
 )
 def test_a_member_that_the_output_of_a_loop_does_not_have_is_reported(fields, member, hint):
-    finding = lint_one(step("l", "DO_WHILE", loopOver=[step_with_input("a", f"${{l.output.{member}}}")], **fields))
+    finding = lint_one(step_of("DO_WHILE", "l", loopOver=[step_with_input("a", f"${{l.output.{member}}}")], **fields))
 
     assert (finding.kind, finding.path) == ("unknown output", "tasks[0].loopOver[0].inputParameters.x")
     assert hint in finding.message
 
 
 def test_the_members_of_the_output_of_a_loop_are_known():
-    body = [step("a", inputParameters={n: f"${{l.output.{n}}}" for n in ("loopItem", "loopIndex", "iteration", "3")})]
+    body = [simple("a", inputParameters={n: f"${{l.output.{n}}}" for n in ("loopItem", "loopIndex", "iteration", "3")})]
 
-    assert lint(step("l", "DO_WHILE", items="${workflow.input.list}", loopOver=body)) == []
+    assert lint(step_of("DO_WHILE", "l", items="${workflow.input.list}", loopOver=body)) == []
 
 
 def test_a_step_with_a_fixed_script_language_ignores_its_evaluator_type():
-    decision = step("d", "DECISION", evaluatorType="python", caseExpression="$.way", inputParameters={"way": 1})
+    decision = step_of("DECISION", "d", evaluatorType="python", caseExpression="$.way", inputParameters={"way": 1})
 
-    assert lint({**decision, "decisionCases": {"a": [step("a")]}}) == []
+    assert lint({**decision, "decisionCases": {"a": [simple("a")]}}) == []
 
 
 def test_a_task_without_a_timeout_is_reported():
@@ -395,16 +392,13 @@ def test_a_task_without_a_timeout_is_reported():
 
 def test_unknown_names_of_tasks_and_workflows_are_reported():
     known = LintContext(tasks={"payments": {}}, workflows={"billing": frozenset((1, 2))})
-    sub = step("b", "SUB_WORKFLOW", subWorkflowParam={"name": "biling"})
+    sub = sub_workflow("b", "biling")
 
     assert lint_one(PAY, known=known).meant == "payments"
     assert lint_one(sub, known=known).meant == "billing"
-    assert (
-        "has no version 7; there is 1, 2"
-        in lint_one(step("b", "SUB_WORKFLOW", subWorkflowParam={"name": "billing", "version": 7}), known=known).message
-    )
-    assert lint_one(step("w", "WAIT"), failureWorkflow="billin", known=known).path == "failureWorkflow"
-    itself = step("b", "SUB_WORKFLOW", subWorkflowParam={"name": "order"})
+    assert "has no version 7; there is 1, 2" in lint_one(sub_workflow("b", "billing", version=7), known=known).message
+    assert lint_one(wait("w"), failureWorkflow="billin", known=known).path == "failureWorkflow"
+    itself = sub_workflow("b", "order")
     assert "starts itself" in lint_one(itself, known=known).message
 
 
@@ -466,7 +460,7 @@ def test_every_document_can_be_linted(document):
     ],
 )
 def test_a_field_of_a_step_that_nothing_reads_is_reported(fields, path, message):
-    found = [each for each in lint_definition({"tasks": [step("s", **fields)]}) if each.kind == "unknown field"]
+    found = [each for each in lint_definition({"tasks": [simple("s", **fields)]}) if each.kind == "unknown field"]
 
     [finding] = found
     assert finding.path == f"tasks[0].{path}"
@@ -490,7 +484,7 @@ def test_comments_and_fields_of_other_versions_are_not_reported():
 
 
 def test_wait_until_is_reported_as_a_field_of_this_server():
-    finding = lint_one(step("w", "WAIT", inputParameters={"wait_until": "2020-01-01"}))
+    finding = lint_one(wait("w", wait_until="2020-01-01"))
 
     assert (finding.severity, finding.meant) == (HINT, "until")
 
@@ -507,9 +501,9 @@ def test_fields_and_limits_of_a_task_definition_are_reported():
 
 def alternatives(*joined):
     """Return a fork with a switch of two cases in one branch, and the join of these tasks."""
-    route = {**SWITCH, "decisionCases": {"air": [step("fly")]}, "defaultCase": [step("drive")]}
-    branches = [[route, step("deliver", "NOOP")], [step("bill")]]
-    return step("f", "FORK_JOIN", forkTasks=branches), step("j", "JOIN", joinOn=list(joined))
+    route = {**SWITCH, "decisionCases": {"air": [simple("fly")]}, "defaultCase": [simple("drive")]}
+    branches = [[route, noop("deliver")], [simple("bill")]]
+    return step_of("FORK_JOIN", "f", forkTasks=branches), step_of("JOIN", "j", joinOn=list(joined))
 
 
 @pytest.mark.parametrize(
@@ -528,7 +522,10 @@ def test_a_join_of_what_a_run_may_not_reach_is_reported(joined, message):
 
 
 def test_a_join_of_steps_after_the_cases_or_within_one_case_is_not_reported():
-    inside = step("f", "FORK_JOIN", forkTasks=[[step("a")], [step("b")]]), step("j", "JOIN", joinOn=["a", "b"])
+    inside = (
+        step_of("FORK_JOIN", "f", forkTasks=[[simple("a")], [simple("b")]]),
+        step_of("JOIN", "j", joinOn=["a", "b"]),
+    )
 
     assert lint(*alternatives("deliver", "bill")) == []
     assert lint({**SWITCH, "decisionCases": {"air": list(inside)}}) == []
