@@ -33,7 +33,7 @@ def test_a_paused_queue_dispatches_no_attempt_and_names_who_paused_it(clock):
     do(queue_commands.pause_queue, "ship", reason="the printer burns")
 
     assert scenario.worker("ship").polls() == []
-    assert obstacles(scenario.task("ship")) == {"queue": "The queue was paused by a test: the printer burns."}
+    assert obstacles(scenario.task("ship")) == {"queue": "The queue was paused by ann: the printer burns."}
 
     do(queue_commands.resume_queue, "ship", reason="it is out")
     assert scenario.worker("ship").polls() == ["ship"]
