@@ -52,7 +52,8 @@ test test-all: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
 # Few of the random examples, because `make test-all` tries all.
 test: export EXAMPLE_FACTOR ?= 0.2
 
-# The fast tests, in about five minutes on 2 cores: no browsers, SDKs, processes and upgrades. On PostgreSQL those of commands, one case each.
+# The fast tests, in about five minutes on 2 cores: no browsers, SDKs, processes and upgrades. On PostgreSQL, one case of
+# each test of commands.
 test: .venv/for-test
 	$(call on_both_databases,-m "not slow",-n 1 -m "commands and not slow")
 

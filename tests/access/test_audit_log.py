@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 AUDIT = "/admin/conductor/auditentry/"
 
 
-def said(clock, **more) -> AuditEntry:
+def create_entry(clock, **more) -> AuditEntry:
     line = {"actor": "ann", "action": "retry", "object_type": "run", "object_id": "r-1", "reason": "it is back"}
     return AuditEntry.objects.create(at=clock.now(), **(line | more))
 
@@ -43,21 +43,21 @@ def test_an_entry_displays_the_previous_values(operator, clock):
 def test_an_application_is_listed_with_its_owner(operator, clock):
     user = User.objects.create_user("app-1")
     Application.objects.create(id="app-1", name="nightly", user=user, created_at=clock.now(), created_by="olga")
-    said(clock, actor="nightly")
+    create_entry(clock, actor="nightly")
 
     assert "nightly application of olga" in page_text(operator.get(AUDIT))
 
 
 @pytest.mark.parametrize("kind", [*OBJECT_LABELS, "odd kind"])
 def test_every_object_is_linked_as_far_as_it_has_a_page(operator, clock, kind):
-    said(clock, object_type=kind, object_id="12")
+    create_entry(clock, object_type=kind, object_id="12")
 
     assert operator.get(AUDIT).status_code == 200
 
 
 def test_entries_link_to_their_events_handlers_and_webhooks(operator, clock):
     for kind, id in (("event", "12"), ("event_handler", "on paid"), ("webhook", "0198-aa"), ("event", "not a number")):
-        said(clock, object_type=kind, object_id=id)
+        create_entry(clock, object_type=kind, object_id=id)
 
     shown = html(operator.get(AUDIT))
 
@@ -70,9 +70,9 @@ def test_entries_link_to_their_events_handlers_and_webhooks(operator, clock):
 def test_the_audit_log_is_exported_with_the_filter_of_the_list(operator, viewer, clock, monkeypatch):
     monkeypatch.setattr("conductor_app.access.pages.audit.BATCH", 2)
     for number in range(5):
-        said(clock, object_id=f"r-{number}", reason="=1+1")
+        create_entry(clock, object_id=f"r-{number}", reason="=1+1")
     clock.advance(seconds=7_200)
-    said(clock, object_type="secret", object_id="key", facts={"from": "a", "to": "b"})
+    create_entry(clock, object_type="secret", object_id="key", facts={"from": "a", "to": "b"})
 
     rows = json.loads(text(operator.get(f"{AUDIT}export.json")))
     rows = [row for row in rows if row["object_type"] != "user"]
@@ -85,7 +85,7 @@ def test_the_audit_log_is_exported_with_the_filter_of_the_list(operator, viewer,
 
 @pytest.mark.parametrize("query", [{"p": "99"}, {"actor__x": "1"}, {"p": "x"}, {"q": "\0"}])
 def test_an_invalid_filter_exports_nothing_without_an_error(operator, clock, query):
-    said(clock)
+    create_entry(clock)
 
     assert operator.get(f"{AUDIT}export.csv", query).status_code in (200, 302, 400)
 
@@ -93,8 +93,8 @@ def test_an_invalid_filter_exports_nothing_without_an_error(operator, clock, que
 def test_the_entries_about_a_run_are_found_by_its_correlation_id(operator, clock):
     define_workflow("order", simple("pay"))
     run = start_run("order", correlation_id="order 4711")
-    said(clock, object_id=run.pk, reason="this one")
-    said(clock, object_id="r-2", reason="another one")
+    create_entry(clock, object_id=run.pk, reason="this one")
+    create_entry(clock, object_id="r-2", reason="another one")
 
     shown = page_text(operator.get(AUDIT, {"q": "order 4711"}))
 
@@ -103,7 +103,7 @@ def test_the_entries_about_a_run_are_found_by_its_correlation_id(operator, clock
 
 def test_the_list_takes_few_queries(operator, clock, django_assert_max_num_queries):
     for _ in range(20):
-        said(clock)
+        create_entry(clock)
     operator.get(AUDIT)
 
     with django_assert_max_num_queries(10):
@@ -113,7 +113,7 @@ def test_the_list_takes_few_queries(operator, clock, django_assert_max_num_queri
 def test_an_entry_names_its_request_and_links_to_all_its_entries(operator, clock):
     submitted = {"do": "save", "definition": "order", "days": "30", "failed_days": "90"}
     operator.post("/admin/retention/", submitted, headers={"X-Request-Id": "req-4711"})
-    other = said(clock, object_id="of no request")
+    other = create_entry(clock, object_id="of no request")
 
     assert "Request id –" in page_text(operator.get(f"{AUDIT}{other.pk}/change/"))
     row = AuditEntry.objects.get(request_id="req-4711")

@@ -8,7 +8,9 @@ from tests.recording_web_server import WebServer, json_answer
 CHAT, EMBEDDINGS, MESSAGES = "/v1/chat/completions", "/v1/embeddings", "/v1/messages"
 
 
-def said(text: str | None, *, calls: list[tuple[str, str, Any]] = (), finish: str = "stop", tokens=(12, 5), **message):
+def chat_answer(
+    text: str | None, *, calls: list[tuple[str, str, Any]] = (), finish: str = "stop", tokens=(12, 5), **message
+):
     """Return a chat completion. `calls`: id, name and arguments of each call of a tool."""
     if calls:
         finish = "tool_calls"

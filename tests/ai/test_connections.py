@@ -6,7 +6,7 @@ from django.db import connection
 from conductor_app.system_tasks.registry import slow_queues
 from conductor_app.system_tasks.runner import run_built_in_workers
 from tests.ai.conftest import ai_step, chat
-from tests.ai.model_server import said
+from tests.ai.model_server import chat_answer
 from tests.scenario import Scenario
 
 
@@ -26,7 +26,7 @@ def test_no_connection_is_held_during_a_call(server, clock, monkeypatch, step):
 
     monkeypatch.setattr(openai_client, "complete", observed(openai_client.complete))
     monkeypatch.setattr(mcp_client, "with_server", observed(mcp_client.with_server))
-    server.answer_to = lambda path: said("ok")
+    server.answer_to = lambda path: chat_answer("ok")
     Scenario(clock, step)
 
     run_built_in_workers(queues=slow_queues())

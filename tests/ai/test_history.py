@@ -3,7 +3,7 @@
 import pytest
 
 from tests.ai.conftest import chat, work
-from tests.ai.model_server import CHAT, bodies, refused, said
+from tests.ai.model_server import CHAT, bodies, chat_answer, refused
 from tests.builders import loop, step
 
 pytestmark = pytest.mark.django_db
@@ -14,7 +14,7 @@ def roles(body) -> list[str]:
 
 
 def test_a_chat_in_a_loop_remembers_its_earlier_answers(server, run):
-    server.answers[CHAT] = [said("One."), said('{"n": 2}'), said("Three.")]
+    server.answers[CHAT] = [chat_answer("One."), chat_answer('{"n": 2}'), chat_answer("Three.")]
 
     scenario = run(loop("rounds", chat(messages=[{"role": "user", "message": "Count."}]), times=3))
 
@@ -30,7 +30,7 @@ def test_a_chat_in_a_loop_remembers_its_earlier_answers(server, run):
 
 
 def test_a_participant_joins_in_its_role(server, run):
-    server.answers[CHAT] = [said("Which city?"), said("Sunny.")]
+    server.answers[CHAT] = [chat_answer("Which city?"), chat_answer("Sunny.")]
     asked = chat(messages=[{"role": "user", "message": "Weather?"}], participants={"answer": "user"})
     person = {"name": "answer", "taskReferenceName": "answer", "type": "HUMAN", "inputParameters": {}}
     scenario = run(loop("rounds", asked, person, times=2))
@@ -46,7 +46,7 @@ def test_a_participant_joins_in_its_role(server, run):
 
 
 def test_the_result_of_a_worker_is_the_result_of_a_tool(server, run):
-    server.answers[CHAT] = said("ok")
+    server.answers[CHAT] = chat_answer("ok")
     scenario = run(
         loop(
             "rounds",
@@ -67,7 +67,7 @@ def test_the_result_of_a_worker_is_the_result_of_a_tool(server, run):
 
 def test_tools_that_a_fork_executed_answer_the_calls_of_the_model(server, run):
     call = [("call_1", "look", {"city": "Bonn"})]
-    server.answers[CHAT] = [said(None, calls=call), said("Sunny.")]
+    server.answers[CHAT] = [chat_answer(None, calls=call), chat_answer("Sunny.")]
     fork = {
         "name": "fan",
         "taskReferenceName": "fan",
@@ -88,7 +88,7 @@ def test_tools_that_a_fork_executed_answer_the_calls_of_the_model(server, run):
 
 
 def test_a_retry_has_the_same_history_once(server, run):
-    server.answers[CHAT] = [said("One."), refused(500, "busy"), said("Two.")]
+    server.answers[CHAT] = [chat_answer("One."), refused(500, "busy"), chat_answer("Two.")]
     scenario = run(loop("rounds", chat(messages=[{"role": "user", "message": "Count."}]), times=2))
 
     scenario.later(2)
@@ -100,7 +100,7 @@ def test_a_retry_has_the_same_history_once(server, run):
 
 
 def test_a_retry_without_messages_of_its_own_keeps_the_history(server, run):
-    server.answers[CHAT] = [said("One."), refused(500, "busy"), said("Two.")]
+    server.answers[CHAT] = [chat_answer("One."), refused(500, "busy"), chat_answer("Two.")]
     scenario = run(loop("rounds", chat(userInput="Count."), times=2))
 
     scenario.later(2)
@@ -111,7 +111,7 @@ def test_a_retry_without_messages_of_its_own_keeps_the_history(server, run):
 
 
 def test_the_items_of_a_list_are_separate_conversations(server, run):
-    server.answers[CHAT] = said("ok")
+    server.answers[CHAT] = chat_answer("ok")
 
     run(
         {
@@ -127,7 +127,7 @@ def test_the_items_of_a_list_are_separate_conversations(server, run):
 
 
 def test_chats_outside_a_loop_are_separate_conversations(server, run):
-    server.answers[CHAT] = said("ok")
+    server.answers[CHAT] = chat_answer("ok")
 
     scenario = run(chat("one", userInput="Go"), chat("two", userInput="Go"))
 

@@ -13,7 +13,7 @@ from conductor_app.system_tasks import runner
 from conductor_app.system_tasks.registry import workers
 from conductor_app.tasks.commands.claims import claim_tasks
 from tests.ai.conftest import chat, work
-from tests.ai.model_server import CHAT, headers, said
+from tests.ai.model_server import CHAT, chat_answer, headers
 from tests.builders import policy
 from tests.scenario import Scenario, run_commit_hooks
 
@@ -27,7 +27,7 @@ def claim():
 
 
 def test_a_reply_that_was_not_reported_is_used_by_the_next_claim(server, clock):
-    server.answers[CHAT] = said("Blue.")
+    server.answers[CHAT] = chat_answer("Blue.")
     scenario = Scenario(clock, chat(userInput="x"))
     # The process ends between the reply and the report.
     assert workers()["LLM_CHAT_COMPLETE"].work_on(claim()).output["result"] == "Blue."
@@ -41,7 +41,7 @@ def test_a_reply_that_was_not_reported_is_used_by_the_next_claim(server, clock):
 
 def lose_a_call(server, clock, **inputs) -> Scenario:
     """Start a run whose process ends while its call is open."""
-    server.answers[CHAT] = said("Blue.")
+    server.answers[CHAT] = chat_answer("Blue.")
     scenario = Scenario(clock, chat(userInput="x", **inputs))
     attempt = claim()
     key = model_calls.call_key(attempt, ["openai", "small", [attempt.input, ""]])
@@ -84,7 +84,7 @@ def test_a_person_may_retry_a_lost_call(server, clock):
 
 def time_out_during_a_call(server, clock, **inputs) -> Scenario:
     """Start a run whose first attempt times out while its call is open; the retry is due."""
-    server.answers[CHAT] = said("Blue.")
+    server.answers[CHAT] = chat_answer("Blue.")
     definition = policy("ask", retries=1, timeout_seconds=60, timeout_policy="RETRY")
     scenario = Scenario(clock, {**chat(userInput="x", **inputs), "taskDefinition": definition})
     attempt = claim()
@@ -114,7 +114,7 @@ def test_a_retry_does_not_repeat_an_open_call_if_the_step_forbids_it(server, clo
 
 
 def test_a_rerun_calls_again(server, clock):
-    server.answers[CHAT] = said("Blue.")
+    server.answers[CHAT] = chat_answer("Blue.")
     scenario = Scenario(clock, chat(userInput="x"))
     work()
 
@@ -128,7 +128,7 @@ def test_a_rerun_calls_again(server, clock):
 
 def timed_out_after_reply(server, clock, answer="Blue.", **inputs) -> Scenario:
     """Start a run whose first attempt gets a reply and times out before its report; the retry is due."""
-    server.answers[CHAT] = [said(answer), said("Red.")]
+    server.answers[CHAT] = [chat_answer(answer), chat_answer("Red.")]
     definition = policy("ask", retries=2, timeout_seconds=60, timeout_policy="RETRY")
     scenario = Scenario(clock, {**chat(userInput="x", **inputs), "taskDefinition": definition})
     workers()["LLM_CHAT_COMPLETE"].work_on(claim())
@@ -159,7 +159,7 @@ def test_a_retry_with_another_prompt_pays_again(server, clock):
 
 
 def test_a_report_that_is_too_late_keeps_the_reply_for_the_retry(server, clock):
-    server.answers[CHAT] = said("Blue.")
+    server.answers[CHAT] = chat_answer("Blue.")
     definition = policy("ask", retries=1, timeout_seconds=60, timeout_policy="RETRY")
     scenario = Scenario(clock, {**chat(userInput="x"), "taskDefinition": definition})
     attempt = claim()
@@ -174,7 +174,7 @@ def test_a_report_that_is_too_late_keeps_the_reply_for_the_retry(server, clock):
 
 def test_a_retry_after_a_refused_answer_pays_again(server, clock):
     scenario = timed_out_after_reply(server, clock, answer="not JSON", jsonOutput=True)
-    server.answers[CHAT] = said('{"colour": "red"}')
+    server.answers[CHAT] = chat_answer('{"colour": "red"}')
     # The first retry uses the reply, refuses it, and discards it.
     assert work() == 2
 
@@ -183,7 +183,7 @@ def test_a_retry_after_a_refused_answer_pays_again(server, clock):
 
 
 def test_the_same_request_of_another_task_pays(server, clock):
-    server.answers[CHAT] = [said("Blue."), said("Red.")]
+    server.answers[CHAT] = [chat_answer("Blue."), chat_answer("Red.")]
     scenario = Scenario(clock, chat("first", userInput="x"))
     workers()["LLM_CHAT_COMPLETE"].work_on(claim())
     other = Scenario(clock, chat("first", userInput="x"))
@@ -218,7 +218,7 @@ def test_the_lease_is_renewed_as_long_as_a_call_is_open(server, clock, monkeypat
 
 
 def test_unused_replies_are_deleted_when_their_attempts_have_ended(server, clock):
-    server.answers[CHAT] = said("Blue.")
+    server.answers[CHAT] = chat_answer("Blue.")
     scenario = Scenario(clock, chat(userInput="x"))
     workers()["LLM_CHAT_COMPLETE"].work_on(claim())
     clock.advance(seconds=2 * 86_400)
@@ -231,7 +231,7 @@ def test_unused_replies_are_deleted_when_their_attempts_have_ended(server, clock
 
 
 def test_calls_are_deleted_with_their_run(server, clock):
-    server.answers[CHAT] = said("Blue.")
+    server.answers[CHAT] = chat_answer("Blue.")
     scenario = Scenario(clock, chat(userInput="x"))
     work()
 

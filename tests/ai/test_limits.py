@@ -8,7 +8,7 @@ import pytest
 from conductor_app.ai.models import ModelCall
 from conductor_app.processes import background, jobs
 from tests.ai.conftest import ai_step, chat
-from tests.ai.model_server import CHAT, said
+from tests.ai.model_server import CHAT, chat_answer
 from tests.scenario import Scenario, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
@@ -19,7 +19,7 @@ def slow(server, settings):
     """Return a server that does not answer before the end of the test, with a short limit."""
     settings.CONDUCTOR_AI_TASK_SECONDS = 0.2
     ended = Event()
-    server.answer_to = lambda path: (ended.wait(10), said("late"))[1]
+    server.answer_to = lambda path: (ended.wait(10), chat_answer("late"))[1]
     yield server
     ended.set()
 
@@ -48,7 +48,7 @@ def test_a_server_that_does_not_finish_its_reply_is_cut_off(server, run, setting
 
 
 def test_a_compressed_reply_is_refused_because_it_could_grow_without_limit(server, run):
-    status, headers, body = said("x")
+    status, headers, body = chat_answer("x")
     server.answers[CHAT] = status, {**headers, "content-encoding": "gzip"}, gzip.compress(body)
 
     scenario = run({**chat(userInput="x"), "retryCount": 0})
@@ -58,7 +58,7 @@ def test_a_compressed_reply_is_refused_because_it_could_grow_without_limit(serve
 
 
 def test_ai_tasks_are_executed_by_a_job_of_their_own(server, clock):
-    server.answers[CHAT] = said("ok")
+    server.answers[CHAT] = chat_answer("ok")
     scenario = Scenario(clock, chat(userInput="x"))
 
     with run_commit_hooks():

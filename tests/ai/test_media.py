@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.ai.models import ModelCall
 from tests.ai.conftest import chat
-from tests.ai.model_server import CHAT, MESSAGES, bodies, said, wrote
+from tests.ai.model_server import CHAT, MESSAGES, bodies, chat_answer, wrote
 
 pytestmark = pytest.mark.django_db
 PICTURE, PAPER = "https://example.org/sky.png", "https://example.org/report.PDF?page=1"
@@ -37,7 +37,7 @@ def sent_parts(server):
     ],
 )
 def test_openai_gets_images_audio_and_documents(server, run, media, mime_type, part):
-    server.answers[CHAT] = said("The sky.")
+    server.answers[CHAT] = chat_answer("The sky.")
 
     assert ask(run, "openai", media, mime_type=mime_type).status == "COMPLETED"
     assert sent_parts(server) == [part]
@@ -93,7 +93,7 @@ def test_other_media_are_refused_before_the_call(server, run, provider, media, m
     ],
 )
 def test_a_budget_reserves_tokens_for_media(server, run, media, mime_type, tokens):
-    server.answers[MESSAGES], server.answers[CHAT] = wrote({"type": "text", "text": "x"}), said("x")
+    server.answers[MESSAGES], server.answers[CHAT] = wrote({"type": "text", "text": "x"}), chat_answer("x")
     ask(run, "anthropic" if media == PAPER else "openai", media, mime_type=mime_type)
 
     reserved = ModelCall.objects.get().reserved_tokens - 8_192

@@ -7,7 +7,7 @@ from conductor_app.runs.models import Run
 from conductor_app.system_tasks.registry import slow_queues
 from conductor_app.system_tasks.runner import run_built_in_workers
 from tests.ai.conftest import chat
-from tests.ai.model_server import CHAT, said
+from tests.ai.model_server import CHAT, chat_answer
 from tests.page_text import page_text, run_url
 from tests.recording_web_server import running_web_server
 from tests.scenario import Scenario, run_commit_hooks
@@ -21,7 +21,7 @@ def run(clock, settings):
     with running_web_server() as server:
         settings.CONDUCTOR_AI_OPENAI_API_KEY = "none"
         settings.CONDUCTOR_AI_OPENAI_BASE_URL = f"{server.url}/v1"
-        server.answers[CHAT] = said("Blue.", tokens=(1200, 5))
+        server.answers[CHAT] = chat_answer("Blue.", tokens=(1200, 5))
         scenario = Scenario(clock, chat(userInput="x"))
         with run_commit_hooks():
             run_built_in_workers(queues=slow_queues())

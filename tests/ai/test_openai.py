@@ -8,14 +8,14 @@ from conductor_app.ai.commands.prompts import save_prompt
 from conductor_app.ai.models import ModelCall
 from conductor_app.ai.workers import messages as provider_errors
 from tests.ai.conftest import ai_step, chat, work
-from tests.ai.model_server import CHAT, EMBEDDINGS, bodies, chunks, headers, refused, said, vectors
+from tests.ai.model_server import CHAT, EMBEDDINGS, bodies, chat_answer, chunks, headers, refused, vectors
 from tests.recording_web_server import json_answer
 
 pytestmark = pytest.mark.django_db
 
 
 def test_a_chat_task_ends_with_the_answer_and_its_tokens(server, run):
-    server.answers[CHAT] = said("Blue.")
+    server.answers[CHAT] = chat_answer("Blue.")
 
     scenario = run(chat(instructions="Be brief.", messages=[{"role": "user", "message": "Which color has the sky?"}]))
 
@@ -43,7 +43,7 @@ def test_a_chat_task_ends_with_the_answer_and_its_tokens(server, run):
 
 
 def test_a_text_task_sends_its_prompt_with_the_variables_filled_in(server, run):
-    server.answers[CHAT] = said("ok")
+    server.answers[CHAT] = chat_answer("ok")
 
     scenario = run(
         ai_step(
@@ -63,7 +63,7 @@ def test_a_text_task_sends_its_prompt_with_the_variables_filled_in(server, run):
 
 
 def test_user_input_is_the_only_message_if_there_are_no_others(server, run):
-    server.answers[CHAT] = said("ok")
+    server.answers[CHAT] = chat_answer("ok")
 
     run(chat(userInput="Hello"))
 
@@ -71,20 +71,20 @@ def test_user_input_is_the_only_message_if_there_are_no_others(server, run):
 
 
 def test_an_object_in_the_answer_becomes_the_result(server, run):
-    server.answers[CHAT] = said('```json\n{"color": "blue"}\n```')
+    server.answers[CHAT] = chat_answer('```json\n{"color": "blue"}\n```')
 
     assert run(chat(userInput="Hello")).output["result"] == {"color": "blue"}
 
 
 def test_a_list_in_the_answer_stays_text(server, run):
-    server.answers[CHAT] = said("[1, 2]")
+    server.answers[CHAT] = chat_answer("[1, 2]")
 
     assert run(chat(userInput="Hello")).output["result"] == "[1, 2]"
 
 
 def test_a_task_that_requires_json_asks_for_it_and_checks_the_schema(server, run):
     schema = {"type": "object", "required": ["color"], "properties": {"color": {"type": "string"}}}
-    server.answers[CHAT] = [said('{"colour": "blue"}'), said("Blue."), said('{"color": "blue"}')]
+    server.answers[CHAT] = [chat_answer('{"colour": "blue"}'), chat_answer("Blue."), chat_answer('{"color": "blue"}')]
     scenario = run(chat(userInput="Which?", jsonOutput=True, outputSchema={"name": "c", "data": schema}))
     assert r"does not match outputSchema: \"color\" is a required property" in scenario.task("ask").reason
 
@@ -106,7 +106,7 @@ def test_a_task_that_requires_json_asks_for_it_and_checks_the_schema(server, run
 
 
 def test_calls_of_tools_are_part_of_the_output(server, run):
-    server.answers[CHAT] = said(None, calls=[("call_1", "weather", {"city": "Bonn", "options": '{"days": 2}'})])
+    server.answers[CHAT] = chat_answer(None, calls=[("call_1", "weather", {"city": "Bonn", "options": '{"days": 2}'})])
     schema = {"type": "object", "properties": {"city": {"type": "string"}}}
     tool = {"name": "weather", "type": "HTTP", "description": "Returns the weather", "inputSchema": schema}
 
@@ -126,7 +126,7 @@ def test_calls_of_tools_are_part_of_the_output(server, run):
 
 
 def test_results_of_tools_follow_their_calls(server, run):
-    server.answers[CHAT] = said("Sunny.")
+    server.answers[CHAT] = chat_answer("Sunny.")
     call = {"taskReferenceName": "call_1", "name": "weather", "inputParameters": {"city": "Bonn", "method": "weather"}}
     messages = [
         {"role": "user", "message": "Weather?"},
@@ -198,7 +198,7 @@ def test_a_request_that_the_provider_refuses_is_not_repeated(server, run):
 
 
 def test_a_busy_provider_decides_how_long_the_attempt_waits(server, run):
-    server.answers[CHAT] = [refused(429, "slow down", **{"retry-after": "20"}), said("ok")]
+    server.answers[CHAT] = [refused(429, "slow down", **{"retry-after": "20"}), chat_answer("ok")]
     scenario = run(chat(userInput="x"))
     waiting = scenario.task("ask")
     assert "slow down. The provider asks to wait for 20 s." in waiting.reason
@@ -238,7 +238,7 @@ def test_an_address_that_is_not_permitted_is_refused_before_a_byte_is_sent(serve
 
 def test_a_reply_beyond_the_size_limit_is_not_read(server, run, monkeypatch):
     monkeypatch.setattr(provider_errors, "MAX_REPLY_BYTES", 1000)
-    server.answers[CHAT] = said("x" * 2000)
+    server.answers[CHAT] = chat_answer("x" * 2000)
 
     scenario = run(chat(userInput="x"))
 
@@ -344,7 +344,7 @@ def test_an_input_that_no_call_can_have_is_refused_before_the_call(server, run, 
 
 
 def test_instructions_with_nul_are_a_text(server, run):
-    server.answers[CHAT] = said("ok")
+    server.answers[CHAT] = chat_answer("ok")
 
     assert run(chat(instructions="a\0b", userInput="x")).output["result"] == "ok"
 
@@ -352,7 +352,7 @@ def test_instructions_with_nul_are_a_text(server, run):
 def test_a_secret_whose_value_is_the_name_of_a_prompt_is_sent_as_a_text(server, run, monkeypatch):
     monkeypatch.setenv("CONDUCTOR_SECRET_NAME", "confidential-prompt")
     save_prompt("confidential-prompt", "The recipe", "ada")
-    server.answers[CHAT] = said("ok")
+    server.answers[CHAT] = chat_answer("ok")
 
     run(chat(instructions="${workflow.secrets.NAME}", userInput="x"))
 
@@ -360,7 +360,7 @@ def test_a_secret_whose_value_is_the_name_of_a_prompt_is_sent_as_a_text(server, 
 
 
 def test_a_journal_row_says_who_called_which_model_for_what(server, run, clock):
-    server.answers[CHAT] = said("ok")
+    server.answers[CHAT] = chat_answer("ok")
 
     scenario = run(chat(userInput="x"))
 

@@ -11,7 +11,7 @@ from conductor_app.ai.workers import trials as connection_test
 from conductor_app.ai.workers import trials as prompt_test
 from conductor_app.ai.workers.trials import try_prompt
 from conductor_app.core.errors import Conflict
-from tests.ai.model_server import CHAT, MESSAGES, bodies, refused, said, wrote
+from tests.ai.model_server import CHAT, MESSAGES, bodies, chat_answer, refused, wrote
 from tests.recording_web_server import json_answer
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +27,7 @@ def trial(integration="openai", **fields) -> PromptTrial:
 
 
 def test_a_prompt_is_tried_with_its_variables(server):
-    server.answers[CHAT] = said("Hello Ada")
+    server.answers[CHAT] = chat_answer("Hello Ada")
     asked = trial(temperature=0.1, stop_words=["END"])
 
     assert prompt_test.test_prompt(asked) == "Hello Ada"
@@ -39,7 +39,7 @@ def test_a_prompt_is_tried_with_its_variables(server):
 
 
 def test_a_trial_counts_as_a_call_of_its_user_outside_of_runs(server):
-    server.answers[CHAT] = said("Hello Ada")
+    server.answers[CHAT] = chat_answer("Hello Ada")
     try_prompt(trial(name="greeting"), "olga")
 
     call = ModelCall.objects.get()
@@ -68,7 +68,7 @@ def test_a_failed_trial_counts_as_a_failure(server):
 )
 def test_a_spent_budget_refuses_a_trial(server, scope, name):
     save_budget(BudgetLimits(scope, name, "DAY", max_tokens=17), "otto")
-    server.answers[CHAT] = said("Hello Ada")
+    server.answers[CHAT] = chat_answer("Hello Ada")
     try_prompt(trial(), "olga")
 
     with pytest.raises(Conflict, match=r"is spent: 17 tokens of 17 tokens\. Raise the budget"):
@@ -79,7 +79,7 @@ def test_a_spent_budget_refuses_a_trial(server, scope, name):
 def test_a_budget_of_workflows_and_runs_does_not_refuse_a_trial(server):
     save_budget(BudgetLimits("DEFINITION", "w", "DAY", max_tokens=0), "otto")
     save_budget(BudgetLimits("RUN", "", "RUN", max_tokens=0), "otto")
-    server.answers[CHAT] = said("Hello Ada")
+    server.answers[CHAT] = chat_answer("Hello Ada")
 
     assert try_prompt(trial(), "olga").text == "Hello Ada"
 

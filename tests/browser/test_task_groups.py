@@ -26,15 +26,15 @@ def build(transactional_db, monkeypatch) -> tuple[str, dict[str, str]]:
     monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 0.0)
     group = new_id()
     ids = {"sources": create(clock, name="sources", group_id=group)}
-    done(ids["sources"], "completed")
+    complete_task(ids["sources"], "completed")
     for number in range(1, 7):
         ids[f"test {number}"] = create(clock, name=f"test {number}", group_id=group, requires=(ids["sources"],))
-        done(ids[f"test {number}"], "failed" if number == 3 else "completed")
+        complete_task(ids[f"test {number}"], "failed" if number == 3 else "completed")
     ids["release"] = create(clock, name="release", group_id=group, requires=tuple(ids.values()))
     return group, ids
 
 
-def done(id: str, how: str) -> None:
+def complete_task(id: str, how: str) -> None:
     """Complete the task as a worker and leave a log."""
     [claim] = claims.claim_tasks(LINUX, "here", "w1", 1)
     assert claim.standalone.id == id

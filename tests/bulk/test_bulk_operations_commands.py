@@ -34,7 +34,7 @@ def failed(clock, count: int, reason: str = "no luck") -> Scenario:
     return scenario
 
 
-def begun(**asked) -> str:
+def start_operation(**asked) -> str:
     return bulk_commands.start(BulkRequest(**{"action": "retry", "selection": FAILED, "rate": 10.0, **asked}), ACTOR)
 
 
@@ -60,7 +60,7 @@ def running() -> int:
 
 def test_all_runs_of_a_selection_are_retried(clock):
     failed(clock, 5)
-    id = begun(reason="the gateway is back")
+    id = start_operation(reason="the gateway is back")
 
     passes(clock, 2)
 
@@ -72,7 +72,7 @@ def test_all_runs_of_a_selection_are_retried(clock):
 
 def test_the_rate_limits_the_started_items(clock):
     failed(clock, 12)
-    id = begun(rate=4.0)
+    id = start_operation(rate=4.0)
     with run_commit_hooks():
         bulk_executor.run_due_operations()
         bulk_executor.run_due_operations()
@@ -90,7 +90,7 @@ def test_the_rate_limits_the_started_items(clock):
 
 def test_an_unused_rate_is_not_accumulated(clock):
     failed(clock, 40)
-    id = begun(rate=4.0)
+    id = start_operation(rate=4.0)
     passes(clock, 0.5)
     clock.advance(seconds=60)
 
@@ -102,7 +102,7 @@ def test_an_unused_rate_is_not_accumulated(clock):
 
 def test_an_operation_continues_at_its_rate_between_jobs(clock, monkeypatch):
     failed(clock, 40)
-    id = begun(rate=50.0)
+    id = start_operation(rate=50.0)
     monkeypatch.setattr(time, "sleep", lambda seconds: clock.advance(seconds=seconds))
     until = clock.now() + 500
 
@@ -115,7 +115,7 @@ def test_an_operation_continues_at_its_rate_between_jobs(clock, monkeypatch):
 
 def test_a_stopping_process_handles_no_further_items(clock):
     failed(clock, 3)
-    id = begun(rate=1000.0)
+    id = start_operation(rate=1000.0)
 
     with run_commit_hooks():
         bulk_executor.run_operations_until(clock.now() + 500, wait_ms=500, is_stopping=lambda: True)
@@ -125,7 +125,7 @@ def test_a_stopping_process_handles_no_further_items(clock):
 
 def test_an_item_stopped_or_withdrawn_during_its_action_is_rolled_back(clock):
     failed(clock, 4)
-    id = begun(rate=1.0)
+    id = start_operation(rate=1.0)
     passes(clock, 1)
     seen, items = row(id), list(BulkItem.objects.filter(operation=id, outcome="WAITING").values_list("pk", "run_id"))
 
@@ -140,7 +140,7 @@ def test_an_item_stopped_or_withdrawn_during_its_action_is_rolled_back(clock):
 
 def test_a_canary_runs_and_is_watched_before_the_other_items(clock):
     scenario = failed(clock, 6)
-    id = begun(canary_size=2, canary_share=100)
+    id = start_operation(canary_size=2, canary_share=100)
     passes(clock, 3)
     assert (row(id).state, running()) == ("WATCHING", 2)
 
@@ -154,7 +154,7 @@ def test_a_canary_runs_and_is_watched_before_the_other_items(clock):
 
 def test_a_failed_canary_pauses_the_operation_until_a_user_resumes_it(clock):
     scenario = failed(clock, 6)
-    id = begun(canary_size=2, canary_share=80)
+    id = start_operation(canary_size=2, canary_share=80)
     passes(clock, 3)
     scenario.worker("pay").completes()
     scenario.worker("pay").fails()
@@ -171,7 +171,7 @@ def test_a_failed_canary_pauses_the_operation_until_a_user_resumes_it(clock):
 
 def test_a_slow_canary_does_not_count_as_failed(clock):
     failed(clock, 3)
-    id = begun(canary_size=1)
+    id = start_operation(canary_size=1)
     passes(clock, 2)
     assert row(id).state == "WATCHING"
 
@@ -183,7 +183,7 @@ def test_a_slow_canary_does_not_count_as_failed(clock):
 
 def test_an_operation_can_be_paused_resumed_and_stopped(clock):
     failed(clock, 30)
-    id = begun(rate=10.0)
+    id = start_operation(rate=10.0)
     passes(clock, 1.5)
     bulk_commands.pause(id, ACTOR, "a look")
     done = row(id).done
@@ -210,7 +210,7 @@ def test_an_operation_can_be_paused_resumed_and_stopped(clock):
 
 def test_a_refused_item_does_not_block_others_and_can_be_retried(clock):
     scenario = failed(clock, 3)
-    id = begun()
+    id = start_operation()
     with run_commit_hooks():
         bulk_executor.run_due_operations()
     scenario.retry()
@@ -232,7 +232,7 @@ def test_a_refused_item_does_not_block_others_and_can_be_retried(clock):
 def test_runs_can_be_excluded_before_and_withdrawn_during_an_operation(clock):
     scenario = failed(clock, 4)
     ids = list(Run.objects.order_by("id").values_list("pk", flat=True))
-    id = begun(excluded=[scenario.id], rate=0.5)
+    id = start_operation(excluded=[scenario.id], rate=0.5)
     with run_commit_hooks():
         bulk_executor.run_due_operations()
 
@@ -248,7 +248,7 @@ def test_runs_are_gathered_in_batches_and_those_that_fail_later_are_not_among_th
     monkeypatch.setattr(executor, "BATCH", 2)
     monkeypatch.setattr(executor, "BATCHES_A_PASS", 2)
     failed(clock, 7)
-    id = begun()
+    id = start_operation()
     with run_commit_hooks():
         bulk_executor.run_due_operations()
     assert (row(id).state, row(id).total) == ("GATHERING", 4)
@@ -260,7 +260,7 @@ def test_runs_are_gathered_in_batches_and_those_that_fail_later_are_not_among_th
 
 def test_a_selection_without_runs_ends_immediately(clock):
     failed(clock, 1)
-    id = begun(selection={"definition": "nothing"})
+    id = start_operation(selection={"definition": "nothing"})
 
     passes(clock, 1)
 
@@ -274,7 +274,7 @@ def test_a_group_of_failures_is_retried_as_one(clock):
     failure_groups.group_failures(100)
     group = FailureGroup.objects.get(message="502 from gateway")
 
-    id = begun(selection={"failure_group": group.pk})
+    id = start_operation(selection={"failure_group": group.pk})
     passes(clock, 2)
 
     assert row(id).done == 2
@@ -283,7 +283,7 @@ def test_a_group_of_failures_is_retried_as_one(clock):
 
 def test_a_process_that_died_leaves_its_operation_to_the_next(clock):
     failed(clock, 1)
-    id = begun()
+    id = start_operation()
     BulkOperation.objects.filter(pk=id).update(held_until=clock.now() + executor.CLAIM_MS)
     passes(clock, 2)
     assert row(id).total == 0
@@ -298,7 +298,7 @@ def test_runs_are_terminated_paused_and_resumed_too(clock):
     scenario = Scenario(clock, step("pay"))
     scenario.starts("order")
     for action, status in (("pause", "PAUSED"), ("resume", "RUNNING"), ("terminate", "TERMINATED")):
-        id = begun(action=action, selection={"definition": "order"}, canary_size=1, reason="because")
+        id = start_operation(action=action, selection={"definition": "order"}, canary_size=1, reason="because")
         passes(clock, 2)
         assert row(id).state == "DONE", row(id).verdict
         assert set(Run.objects.values_list("status", flat=True)) == {status}
@@ -323,7 +323,7 @@ def test_runs_are_terminated_paused_and_resumed_too(clock):
 )
 def test_invalid_parameters_are_refused(clock, asked):
     with pytest.raises(Invalid):
-        begun(**asked)
+        start_operation(**asked)
 
     assert not BulkOperation.objects.exists()
 
@@ -341,7 +341,7 @@ def test_there_is_no_such_operation(clock):
 def test_the_number_of_runs_determines_which_operations_need_approval(clock, settings, limit, waits):
     failed(clock, 3)
     settings.CONDUCTOR_BULK_APPROVAL_FROM = limit
-    id = begun()
+    id = start_operation()
 
     passes(clock, 2)
 
@@ -352,7 +352,7 @@ def test_the_number_of_runs_determines_which_operations_need_approval(clock, set
 def test_an_approved_operation_starts_and_the_audit_log_has_both_users(clock, settings):
     settings.CONDUCTOR_BULK_APPROVAL_FROM = 1
     failed(clock, 2)
-    id = begun()
+    id = start_operation()
 
     with pytest.raises(Conflict, match="Another person"):
         bulk_commands.approve(id, ACTOR)
@@ -371,7 +371,7 @@ def test_an_approved_operation_starts_and_the_audit_log_has_both_users(clock, se
 def test_an_operation_pending_approval_can_be_declined(clock, settings):
     settings.CONDUCTOR_BULK_APPROVAL_FROM = 1
     failed(clock, 1)
-    id = begun()
+    id = start_operation()
 
     bulk_commands.stop(id, "ben", "Not today.")
 
@@ -383,7 +383,7 @@ def test_labels_are_added_to_and_removed_from_many_runs(clock):
     first = Run.objects.order_by("pk").first()
     control.add_labels(first.pk, [f"old {number}" for number in range(control.MAX_LABELS)], ACTOR)
 
-    put_on = begun(action="label", labels=["gateway", "may"], reason="the outage")
+    put_on = start_operation(action="label", labels=["gateway", "may"], reason="the outage")
     passes(clock, 2)
 
     assert outcomes(put_on) == ["REFUSED", "DONE", "DONE"], "one that bears as many as it may is told so"
@@ -391,7 +391,7 @@ def test_labels_are_added_to_and_removed_from_many_runs(clock):
     entry = AuditEntry.objects.filter(action="add labels", reason__contains=put_on).first()
     assert entry.reason.startswith("the outage") and entry.facts == {"labels": ["gateway", "may"]}
 
-    begun(action="unlabel", selection={"label": "gateway"}, labels=["gateway"])
+    start_operation(action="unlabel", selection={"label": "gateway"}, labels=["gateway"])
     passes(clock, 2)
     assert set(RunLabel.objects.exclude(name__startswith="old").values_list("name", flat=True)) == {"may"}
 
@@ -401,7 +401,7 @@ def test_an_invalid_label_is_refused_before_the_start(clock, names):
     failed(clock, 1)
 
     with pytest.raises(Invalid):
-        begun(action="label", labels=names)
+        start_operation(action="label", labels=names)
     assert not BulkOperation.objects.exists()
 
 
@@ -409,7 +409,7 @@ def test_refused_label_changes_are_retried_with_the_same_labels(clock):
     failed(clock, 1)
     run = Run.objects.get()
     control.add_labels(run.pk, [f"old {number}" for number in range(control.MAX_LABELS)], ACTOR)
-    id = begun(action="label", labels=["late"])
+    id = start_operation(action="label", labels=["late"])
     passes(clock, 2)
     control.remove_labels(run.pk, ["old 0"], ACTOR)
 

@@ -40,7 +40,7 @@ def works(clock, seconds: int = 2) -> None:
         clock.advance(seconds=0.5)
 
 
-def begun(**more) -> str:
+def start_operation(**more) -> str:
     asked = {"action": "retry", "selection": {"status": ["FAILED"]}, "rate": 10.0, "reason": "it is back", **more}
     return bulk_commands.start(bulk_commands.BulkRequest(**asked), ACTOR)
 
@@ -73,7 +73,7 @@ def test_an_operation_is_started_from_its_plan_and_processed(operator, scenario,
 
 
 def test_it_is_paused_resumed_and_stopped_on_its_page(operator, scenario):
-    id = begun(rate=0.1)
+    id = start_operation(rate=0.1)
     address = f"{LIST}{id}/"
 
     for do, state in (("pause", "PAUSED"), ("resume", "GATHERING"), ("pause", "PAUSED"), ("stop", "STOPPED")):
@@ -90,7 +90,7 @@ def test_it_is_paused_resumed_and_stopped_on_its_page(operator, scenario):
 @pytest.fixture
 def retried(operator, scenario, clock) -> str:
     """The address of an operation that retried three runs: one completed, one failed again, and one is open."""
-    id = begun()
+    id = start_operation()
     works(clock)
     scenario.worker("pay").completes()
     scenario.worker("pay").fails("Traceback (most recent call last):\n  File 'pay.py'\nKeyError: 'zip'")
@@ -176,7 +176,7 @@ def test_the_download_has_the_state_of_each_run(operator, retried):
 
 
 def test_a_failed_canary_links_to_the_runs_that_failed(operator, scenario, clock):
-    id = begun(canary_size=2)
+    id = start_operation(canary_size=2)
     works(clock)
     scenario.worker("pay").completes()
     scenario.worker("pay").fails("still no luck")
@@ -192,7 +192,7 @@ def test_a_failed_canary_links_to_the_runs_that_failed(operator, scenario, clock
 
 
 def test_actions_that_do_not_reopen_runs_show_only_their_outcome(operator, scenario, clock):
-    id = begun(action="label", labels=["outage"])
+    id = start_operation(action="label", labels=["outage"])
     works(clock)
     page = page_text(operator.get(f"{LIST}{id}/"))
 
@@ -200,7 +200,7 @@ def test_actions_that_do_not_reopen_runs_show_only_their_outcome(operator, scena
 
 
 def test_a_rejected_run_has_a_reason_and_can_be_retried(operator, scenario, clock):
-    id = begun()
+    id = start_operation()
     with run_commit_hooks():
         bulk_executor.run_due_operations()
     scenario.retry()
@@ -215,7 +215,7 @@ def test_a_rejected_run_has_a_reason_and_can_be_retried(operator, scenario, cloc
 
 
 def test_a_run_is_excluded_before_it_is_processed(operator, scenario):
-    id = begun(rate=0.1)
+    id = start_operation(rate=0.1)
     with run_commit_hooks():
         bulk_executor.run_due_operations()
 
@@ -225,7 +225,7 @@ def test_a_run_is_excluded_before_it_is_processed(operator, scenario):
 
 
 def test_results_are_downloadable_as_a_table(operator, scenario, clock):
-    id = begun()
+    id = start_operation()
     works(clock)
 
     lines = b"".join(operator.get(f"{LIST}{id}/results.csv")).decode().splitlines()
@@ -269,7 +269,7 @@ def test_hostile_plans_are_answered(operator, scenario, form):
 
 
 def test_a_viewer_sees_operations_and_cannot_start_or_stop_them(viewer, scenario):
-    id = begun()
+    id = start_operation()
 
     assert "conductor.change_run" in page_text(viewer.get(PLAN, {"status": "FAILED"}))
     assert viewer.post(PLAN, {"action": "retry", "status": "FAILED"}).status_code == 403
@@ -283,7 +283,7 @@ def test_there_is_no_such_operation(operator):
 
 
 def test_pages_of_operations_take_few_queries(operator, scenario, clock, django_assert_max_num_queries):
-    id = begun()
+    id = start_operation()
     works(clock)
     operator.get(LIST)
     for address in (LIST, f"{LIST}{id}/", f"{PLAN}?status=FAILED"):
@@ -296,7 +296,7 @@ def test_a_second_person_approves_on_the_page(operator, scenario, clock, setting
     assert "another user has approved" in page_text(operator.get(PLAN, {"status": "FAILED"}))
     own = operator.post(PLAN, {"action": "retry", "status": "FAILED", "canary_size": "0"})["Location"]
     assert "another user" in page_text(operator.get(own)) and 'value="approve"' not in html(operator.get(own))
-    others = f"{LIST}{begun()}/"
+    others = f"{LIST}{start_operation()}/"
     assert "Waiting for approval" in page_text(operator.get(LIST))
 
     assert 'value="approve"' in html(operator.get(others))

@@ -39,7 +39,7 @@ def notice(event: str = "trigger", **more) -> AlertNotice:
     return AlertNotice(event, **facts | more)
 
 
-def built(kind: str, sent: AlertNotice) -> tuple[str, dict, dict]:
+def parts(kind: str, sent: AlertNotice) -> tuple[str, dict, dict]:
     """Return the address, the headers and the document of the only request."""
     [request] = requests_for(kind, SETTINGS[kind], sent, "message-1")
     return request.url, dict(request.headers), json.loads(request.body)
@@ -58,7 +58,7 @@ def test_a_request_has_the_documented_format(kind, event, text):
 
 
 def test_slack_gets_text_without_markup_of_the_view():
-    url, _, body = built("slack", notice())
+    url, _, body = parts("slack", notice())
 
     assert url == SETTINGS["slack"]["url"]
     assert "Failed &lt;orders&gt;" in body["blocks"][0]["text"]["text"] and "<orders>" not in body["text"]
@@ -66,14 +66,17 @@ def test_slack_gets_text_without_markup_of_the_view():
 
 
 def test_teams_gets_an_adaptive_card_with_a_button():
-    _, _, body = built("teams", notice())
+    _, _, body = parts("teams", notice())
 
     [attachment] = body["attachments"]
     assert attachment["content"]["actions"] == [{"type": "Action.OpenUrl", "title": "Show the runs", "url": LINK}]
 
 
 def test_the_same_key_triggers_and_resolves_an_incident_of_pagerduty():
-    (url, _, opened), (_, _, closed) = built("pagerduty", notice()), built("pagerduty", notice("resolve"))
+    (url, _, opened), (_, _, closed) = (
+        parts("pagerduty", notice()),
+        parts("pagerduty", notice("resolve")),
+    )
 
     assert url == "https://events.pagerduty.com/v2/enqueue"
     assert (opened["event_action"], closed["event_action"]) == ("trigger", "resolve")

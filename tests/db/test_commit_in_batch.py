@@ -14,7 +14,7 @@ HOLD = "INSERT INTO conductor_queuehold (queue, until_at, reason, by, held_at) V
 EXTEND = "UPDATE conductor_queuehold SET until_at = 9 WHERE queue = %s"
 
 
-def held() -> list[tuple[str, int]]:
+def holds() -> list[tuple[str, int]]:
     return fetch("SELECT queue, until_at FROM conductor_queuehold ORDER BY queue")
 
 
@@ -32,7 +32,7 @@ def test_the_statements_are_committed_and_hooks_run_after_the_commit():
         batch = StatementBatch(ends_transaction=True)
         batch.run(HOLD, ["a"], expected=1)
         batch.run(EXTEND, ["a"], expected=1)
-        transaction.on_commit(lambda: seen.append(held()))
+        transaction.on_commit(lambda: seen.append(holds()))
         batch.send()
         assert seen == []
 
@@ -48,7 +48,7 @@ def test_a_statement_that_changes_another_number_of_rows_undoes_all(position):
     with pytest.raises(StaleRow):
         send(*statements)
 
-    assert held() == []
+    assert holds() == []
 
 
 def test_a_failed_statement_undoes_all_and_the_connection_stays_usable():
@@ -56,9 +56,9 @@ def test_a_failed_statement_undoes_all_and_the_connection_stays_usable():
         with pytest.raises(IntegrityError):
             send((HOLD, ["a"], 1), (HOLD, ["a"], None))
 
-        assert held() == []
+        assert holds() == []
     send((HOLD, ["a"], 1))
-    assert held() == [("a", 5)]
+    assert holds() == [("a", 5)]
 
 
 def test_a_report_within_a_larger_transaction_is_undone_with_it(clock):

@@ -139,14 +139,14 @@ def orders(clock) -> list[str]:
     return [first.id, *(first.starts("order", correlation_id="one").id for _ in range(WRITERS - 1))]
 
 
-def said(run_id: str, ref: str, outcome: str) -> Callable[[], Any]:
+def report_later(run_id: str, ref: str, outcome: str) -> Callable[[], Any]:
     return lambda: reports.report_by_ref(run_id, ref, Report(outcome, {"n": 1}), ACTOR)
 
 
 def changes_of(run_id: str) -> list[Callable[[], Any]]:
     """Return changes of a run: a retry, progress, completion, and a restart."""
     steps = (("a", "FAILED"), ("a", "COMPLETED"), ("b", "COMPLETED"))
-    return [*(said(run_id, *step) for step in steps), lambda: repair.rerun(run_id, ACTOR)]
+    return [*(report_later(run_id, *step) for step in steps), lambda: repair.rerun(run_id, ACTOR)]
 
 
 def worked_on(run_id: str) -> Act:

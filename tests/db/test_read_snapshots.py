@@ -17,7 +17,7 @@ def hold(name: str) -> None:
     QueueHold.objects.create(queue=name, until_at=5, reason="", by="olga", held_at=1)
 
 
-def held() -> list[str]:
+def read_holds() -> list[str]:
     """Read with a cursor, and past it as the engine reads."""
     names = list(QueueHold.objects.order_by("queue").values_list("queue", flat=True))
     assert [name for (name,) in fetch(NAMES)] == names
@@ -32,11 +32,11 @@ def hold_elsewhere(name: str) -> None:
 def test_a_snapshot_reads_only_rows_committed_before_its_first_query():
     with read_snapshot():
         hold_elsewhere("before")
-        assert held() == ["before"]
+        assert read_holds() == ["before"]
         hold_elsewhere("after")
-        assert held() == ["before"]
+        assert read_holds() == ["before"]
 
-    assert held() == ["after", "before"]
+    assert read_holds() == ["after", "before"]
 
 
 def test_a_snapshot_can_start_with_a_raw_statement():
@@ -47,9 +47,9 @@ def test_a_snapshot_can_start_with_a_raw_statement():
 
 
 def test_outside_a_snapshot_each_query_reads_committed_rows():
-    assert held() == []
+    assert read_holds() == []
     hold_elsewhere("a")
-    assert held() == ["a"]
+    assert read_holds() == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -60,23 +60,23 @@ def test_a_snapshot_rejects_writes_and_the_connection_accepts_them_afterwards(wr
         write("a")
 
     hold("b")
-    assert held() == ["b"]
+    assert read_holds() == ["b"]
 
 
 def test_a_transaction_within_a_snapshot_does_not_write_either():
     with pytest.raises(DatabaseError), read_snapshot(), transaction.atomic():
         hold("a")
 
-    assert held() == []
+    assert read_holds() == []
 
 
 def test_a_snapshot_within_another_is_the_same():
     with read_snapshot():
-        assert held() == []
+        assert read_holds() == []
         with read_snapshot():
             hold_elsewhere("a")
-            assert held() == []
-        assert held() == []
+            assert read_holds() == []
+        assert read_holds() == []
 
 
 def test_a_snapshot_within_a_writing_transaction_has_no_effect(settings):
@@ -84,20 +84,20 @@ def test_a_snapshot_within_a_writing_transaction_has_no_effect(settings):
     with transaction.atomic():
         hold("a")
         with read_snapshot():
-            assert held() == ["a"]
+            assert read_holds() == ["a"]
             hold("b")
 
-    assert held() == ["a", "b"]
+    assert read_holds() == ["a", "b"]
 
 
 def test_a_decorated_function_can_be_called_again_after_an_exception():
     @read_snapshot()
     def look(fails: bool) -> list[str]:
-        seen = held()
+        seen = read_holds()
         hold_elsewhere(str(len(seen)))
         if fails:
             raise LookupError
-        return [*seen, *held()]
+        return [*seen, *read_holds()]
 
     with pytest.raises(LookupError):
         look(True)
@@ -106,12 +106,12 @@ def test_a_decorated_function_can_be_called_again_after_an_exception():
 
 def test_writers_on_other_connections_have_the_usual_isolation():
     with read_snapshot():
-        held()
+        read_holds()
     with transaction.atomic():
-        assert held() == []
+        assert read_holds() == []
         if connection.vendor == "postgresql":
             hold_elsewhere("a")
-            assert held() == ["a"]
+            assert read_holds() == ["a"]
             assert fetch("SHOW transaction_isolation") == [("read committed",)]
             assert fetch("SHOW transaction_read_only") == [("off",)]
 
@@ -120,12 +120,12 @@ def test_many_snapshots_side_by_side_leave_connections_that_write():
     def live(number: int) -> None:
         for turn in range(5):
             with read_snapshot():
-                held()
+                read_holds()
             hold(f"{number}.{turn}")
 
     at_once(live, 8)
 
-    assert len(held()) == 40
+    assert len(read_holds()) == 40
 
 
 def test_a_connection_that_is_lost_within_a_snapshot_is_replaced_by_one_that_writes():
@@ -139,11 +139,11 @@ def test_a_connection_that_is_lost_within_a_snapshot_is_replaced_by_one_that_wri
         hold(str(number))
 
     at_once(write, 8)
-    assert len(held()) == 8
+    assert len(read_holds()) == 8
 
 
 def test_a_snapshot_adds_only_its_begin_and_end_statements():
     with Counted() as counted, read_snapshot():
-        held()
+        read_holds()
 
     assert counted.count == 2

@@ -40,7 +40,7 @@ def hold(queue: str) -> str:
     return queue
 
 
-def held() -> list[str]:
+def held_queues() -> list[str]:
     return [queue for (queue,) in fetch("SELECT queue FROM conductor_queuehold ORDER BY queue")]
 
 
@@ -111,7 +111,7 @@ def test_work_that_waits_shares_one_commit_and_is_executed_in_order(commits):
             waiting.share(lambda number=number: (hold(f"queue {number:02}"), executed.append(number)))
 
     assert executed == list(range(20))
-    assert held() == [f"queue {number:02}" for number in range(20)]
+    assert held_queues() == [f"queue {number:02}" for number in range(20)]
     assert commits() == 1
 
 
@@ -120,7 +120,7 @@ def test_a_transaction_takes_a_limited_number_of_works_and_the_next_one_takes_th
         for number in range(MAX_GROUP + 3):
             waiting.share(lambda number=number: hold(f"queue {number:02}"))
 
-    assert len(held()) == MAX_GROUP + 3
+    assert len(held_queues()) == MAX_GROUP + 3
     assert commits() >= 2
     assert not queue().is_taken
 
@@ -155,7 +155,7 @@ def test_work_that_fails_is_undone_alone(commits):
     assert (first.result(), last.result()) == ("first", "last")
     assert type(failed.exception()) is ZeroDivisionError
     assert type(duplicate.exception()) is IntegrityError
-    assert held() == ["first", "last"]
+    assert held_queues() == ["first", "last"]
     assert commits() == 1
 
 
@@ -168,7 +168,7 @@ def test_a_leader_whose_work_fails_leaves_the_others_to_the_next_leader(commits)
         failed, *others = waiting.share(fail), waiting.share(lambda: hold("a")), waiting.share(lambda: hold("b"))
 
     assert type(failed.exception()) is ZeroDivisionError
-    assert [other.result() for other in others] == held() == ["a", "b"]
+    assert [other.result() for other in others] == held_queues() == ["a", "b"]
     assert commits() == 1
 
 
@@ -187,7 +187,7 @@ def test_work_that_asks_to_be_undone_is_undone_alone_and_its_hooks_are_not_calle
         results = [waiting.share(work) for work in works]
 
     assert [result.exception() for result in results] == [None] * 3
-    assert held() == ["a", "b"]
+    assert held_queues() == ["a", "b"]
     assert not called
 
 
@@ -212,7 +212,7 @@ def test_members_whose_transaction_sqlite_undoes_execute_their_work_again_in_the
 
     assert (first.result(), last.result()) == ("a", "b")
     assert type(guilty.exception()) is IntegrityError
-    assert held() == ["a", "b"]
+    assert held_queues() == ["a", "b"]
     assert sorted(executed) == ["a", "a", "b", "undo", "undo"]
 
 
@@ -229,7 +229,7 @@ def test_a_member_that_fails_the_commit_fails_alone():
 
     assert (first.result(), last.result()) == ("a", "b")
     assert type(guilty.exception()) is IntegrityError
-    assert held() == ["a", "b"]
+    assert held_queues() == ["a", "b"]
 
 
 def test_what_follows_the_commit_is_called_by_the_thread_of_the_work_in_its_context():
@@ -241,7 +241,7 @@ def test_what_follows_the_commit_is_called_by_the_thread_of_the_work_in_its_cont
 
         def work() -> None:
             hold(f"queue {number}")
-            transaction.on_commit(lambda: called.append((number, name.get(), get_ident(), len(held()))))
+            transaction.on_commit(lambda: called.append((number, name.get(), get_ident(), len(held_queues()))))
             assert name.get() == number
 
         execute_in_transaction(work)
@@ -274,7 +274,7 @@ def test_work_within_a_transaction_belongs_to_that_transaction():
         execute_in_transaction(lambda: hold("undone"))
         raise ZeroDivisionError
 
-    assert held() == []
+    assert held_queues() == []
 
 
 @pytest.fixture
@@ -351,7 +351,7 @@ def test_work_whose_wait_a_signal_ends_holds_up_no_other(is_first):
     signal(SIGUSR1, before)
 
     assert execute_in_transaction(lambda: hold("next")) == "next"
-    assert "interrupted" not in held()
+    assert "interrupted" not in held_queues()
 
 
 def test_reports_on_several_runs_and_on_one_run_share_a_commit(clock, commits):

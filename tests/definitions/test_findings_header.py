@@ -18,7 +18,7 @@ SCHEDULE = {"name": "s", "cronExpression": "0 0 0 * * ?", "startWorkflowRequest"
 WEBHOOK = {"name": "w", "verifier": "HEADER_BASED", "headers": {"key": "4711"}, "recieverWorkflow": "order"}
 
 
-def found(reply):
+def finding_paths(reply):
     """Return the paths in the header of a reply."""
     assert reply.status_code == 200, reply.content
     reply = (
@@ -38,8 +38,8 @@ def test_a_saved_definition_has_its_findings_in_the_header_and_the_reply_of_a_li
     created = api.post("/metadata/workflow", document)
     saved = api.put("/metadata/workflow", [document])
 
-    assert (created.content, found(created)) == (b"", ["tasks[0].optonal"])
-    assert found(saved) == ["[0].tasks[0].optonal"]
+    assert (created.content, finding_paths(created)) == (b"", ["tasks[0].optonal"])
+    assert finding_paths(saved) == ["[0].tasks[0].optonal"]
     [finding] = saved.json()["findings"]
     assert (finding["severity"], finding["path"]) == ("warning", "[0].tasks[0].optonal")
 
@@ -67,16 +67,16 @@ def test_a_definition_without_findings_has_the_replies_of_the_original(api):
     ],
 )
 def test_a_field_that_nothing_reads_is_in_the_header_of_the_reply(api, order, method, path, body, paths):
-    assert found(getattr(api, method)(path, body)) == paths
+    assert finding_paths(getattr(api, method)(path, body)) == paths
 
 
 def test_what_a_reply_contains_can_be_sent_back_without_findings(api, order):
     webhook = api.post("/metadata/webhook", {**WEBHOOK, "recieverWorkflow": None}).json()
     schedule = api.post("/scheduler/schedules", {**SCHEDULE, "startWorkflowRequest": {"name": "order"}}).json()
 
-    assert found(api.put(f"/metadata/webhook/{webhook['id']}", webhook)) == []
-    assert found(api.post("/scheduler/schedules", schedule)) == []
-    assert found(api.put("/metadata/workflow", [api.get("/metadata/workflow/order").json()])) == []
+    assert finding_paths(api.put(f"/metadata/webhook/{webhook['id']}", webhook)) == []
+    assert finding_paths(api.post("/scheduler/schedules", schedule)) == []
+    assert finding_paths(api.put("/metadata/workflow", [api.get("/metadata/workflow/order").json()])) == []
 
 
 def test_the_header_is_ascii_and_has_as_many_findings_as_there_is_room_for(api):

@@ -13,7 +13,7 @@ CHILD = {
 JOIN = join("joined", [])
 
 
-def given(ref="s", **fields):
+def inline_child(ref="s", **fields):
     """Return a SUB_WORKFLOW step with an inline definition."""
     param = {"name": "child", "version": 1, "workflowDefinition": CHILD}
     return step_of("SUB_WORKFLOW", ref, subWorkflowParam=param, inputParameters={"q": "the child's"}, **fields)
@@ -25,10 +25,10 @@ def fan(tasks):
 
 
 PLACES = {
-    "a step": [given()],
-    "a loop": [step_of("DO_WHILE", "l", loopCondition="false", loopOver=[given()])],
-    "a dynamic fork": fan([given()]),
-    "a dynamic fork's loop": fan([step_of("DO_WHILE", "l", loopCondition="false", loopOver=[given()])]),
+    "a step": [inline_child()],
+    "a loop": [step_of("DO_WHILE", "l", loopCondition="false", loopOver=[inline_child()])],
+    "a dynamic fork": fan([inline_child()]),
+    "a dynamic fork's loop": fan([step_of("DO_WHILE", "l", loopCondition="false", loopOver=[inline_child()])]),
     "the list that a run is started with": fan("${workflow.input.tasks}"),
 }
 
@@ -36,7 +36,7 @@ PLACES = {
 @pytest.mark.parametrize("place", PLACES)
 def test_a_child_reads_its_own_input_variables_and_tasks(api, place):
     api.define(*PLACES[place], variables={"v": "the parent's variable"})
-    run = api.start(input={"q": "the parent's", "tasks": [given()]})
+    run = api.start(input={"q": "the parent's", "tasks": [inline_child()]})
 
     [task] = api.poll("pick")
     assert task["inputData"] == {"q": "the child's", "v": "the child's variable"}
@@ -48,7 +48,7 @@ def test_a_child_reads_its_own_input_variables_and_tasks(api, place):
     assert api.workflow(run)["status"] == "COMPLETED"
 
 
-def named(child):
+def child_named_by_data(child):
     return step_of("SUB_WORKFLOW", "s", subWorkflowParam={"name": "c", "workflowDefinition": {"name": "c", **child}})
 
 
@@ -58,10 +58,10 @@ def started(child):
 
 
 FORMS = {
-    "a step": lambda child: [named(child)],
-    "a loop": lambda child: [step_of("DO_WHILE", "l", loopCondition="false", loopOver=[named(child)])],
-    "a dynamic fork": lambda child: fan([named(child)]),
-    "a child": lambda child: [named({"tasks": [named(child)]})],
+    "a step": lambda child: [child_named_by_data(child)],
+    "a loop": lambda child: [step_of("DO_WHILE", "l", loopCondition="false", loopOver=[child_named_by_data(child)])],
+    "a dynamic fork": lambda child: fan([child_named_by_data(child)]),
+    "a child": lambda child: [child_named_by_data({"tasks": [child_named_by_data(child)]})],
     "a started workflow": lambda child: [started(child)],
 }
 UNCHECKED = {
@@ -92,7 +92,7 @@ def test_a_definition_in_place_that_is_registered_runs(api, form, case):
 
 
 def test_a_step_in_place_that_lacks_a_field_of_its_type_fails_with_a_reason(api):
-    api.define(named({"tasks": [step_of("SWITCH", "choice")]}))
+    api.define(child_named_by_data({"tasks": [step_of("SWITCH", "choice")]}))
     [task] = api.workflow(api.start())["tasks"]
 
     assert task["status"] == "FAILED"
@@ -141,7 +141,7 @@ def test_a_request_with_expressions_is_checked_when_it_is_sent(api):
 
 
 def test_the_input_of_the_task_has_the_keys_of_the_original(api):
-    api.define(given())
+    api.define(inline_child())
     [task] = api.workflow(api.start())["tasks"]
 
     assert task["inputData"] == {
@@ -167,7 +167,7 @@ def test_a_child_found_by_name_has_no_inline_marker(api):
 
 
 def test_a_test_of_a_workflow_plays_the_child_as_a_run_would(api):
-    document = {"name": "order", "version": 1, "tasks": [given()], "schemaVersion": 2}
+    document = {"name": "order", "version": 1, "tasks": [inline_child()], "schemaVersion": 2}
     picked = {"pick": [{"status": "COMPLETED", "output": {"x": 5}}]}
     asked = {"name": "order", "workflowDef": document, "input": {"q": "the parent's"}}
 

@@ -15,7 +15,7 @@ ORDER = {
 NAMED = {"name": "order", "version": 1}
 
 
-def given(name: str = "order", **fields: Any) -> dict[str, Any]:
+def order_schema(name: str = "order", **fields: Any) -> dict[str, Any]:
     return {"name": name, "version": 1, "type": "JSON", "data": ORDER, **fields}
 
 
@@ -28,8 +28,8 @@ def versions(api, name: str = "order") -> list[int]:
 
 
 def test_a_schema_is_saved_shown_overwritten_and_deleted(api):
-    assert api.post("/schema", given()).content == b""
-    api.post("/schema", [given(version=2), given("other")])
+    assert api.post("/schema", order_schema()).content == b""
+    api.post("/schema", [order_schema(version=2), order_schema("other")])
 
     shown = api.get("/schema/order/1").json()
     assert (shown["name"], shown["version"], shown["type"], shown["data"]) == ("order", 1, "JSON", ORDER)
@@ -37,9 +37,9 @@ def test_a_schema_is_saved_shown_overwritten_and_deleted(api):
     assert api.get("/schema/order").json()["version"] == 2
     assert versions(api) == [1, 2]
 
-    api.post("/schema", given(data={"type": "object"}))
+    api.post("/schema", order_schema(data={"type": "object"}))
     assert api.get("/schema/order/1").json()["data"] == {"type": "object"}
-    api.post("/schema?newVersion=true", given())
+    api.post("/schema?newVersion=true", order_schema())
     assert versions(api) == [1, 2, 3]
 
     assert api.delete("/schema/order/2").status_code == 200
@@ -50,7 +50,7 @@ def test_a_schema_is_saved_shown_overwritten_and_deleted(api):
 
 
 def test_a_short_list_leaves_out_the_data(api):
-    api.post("/schema", given())
+    api.post("/schema", order_schema())
 
     [short] = api.get("/schema", short="true").json()
     [long] = api.get("/schema", short="false").json()
@@ -61,7 +61,7 @@ def test_a_short_list_leaves_out_the_data(api):
 
 @pytest.mark.parametrize("path", ["/schema/nix", "/schema/order/7"])
 def test_an_unknown_schema_is_not_found(api, path):
-    api.post("/schema", given())
+    api.post("/schema", order_schema())
 
     assert api.get(path).status_code == 404
     assert api.delete(path).status_code == 404
@@ -78,7 +78,7 @@ FAULTY = [
 
 @pytest.mark.parametrize(("fields", "path"), FAULTY)
 def test_an_invalid_schema_is_rejected_with_its_path_and_not_saved(api, fields, path):
-    reply = api.post("/schema", [given("fine"), given(**fields)])
+    reply = api.post("/schema", [order_schema("fine"), order_schema(**fields)])
 
     assert reply.status_code == 400
     places = [each["path"] for each in reply.json()["validationErrors"]]
@@ -102,17 +102,20 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("data", UNUSABLE.values(), ids=UNUSABLE)
 def test_a_schema_of_another_type_is_registered_like_in_the_original(api, data):
-    assert api.post("/schema", given(data=data)).status_code == 200
+    assert api.post("/schema", order_schema(data=data)).status_code == 200
     assert api.get("/schema").json()[0]["data"] == data
-    definition = {"name": "w", "tasks": [simple("a")], "inputSchema": given(data=data), "enforceSchema": True}
+    definition = {"name": "w", "tasks": [simple("a")], "inputSchema": order_schema(data=data), "enforceSchema": True}
     assert api.post("/metadata/workflow", definition).status_code == 200
-    assert api.post("/metadata/taskdefs", [task(outputSchema=given(data=data), enforceSchema=True)]).status_code == 200
+    assert (
+        api.post("/metadata/taskdefs", [task(outputSchema=order_schema(data=data), enforceSchema=True)]).status_code
+        == 200
+    )
 
 
 @pytest.mark.parametrize("data", UNUSABLE.values(), ids=UNUSABLE)
 def test_validate_lists_schemas_that_cannot_be_used_with_their_places(api, data):
-    own = {"name": "a", "inputSchema": given(data=data)}
-    definition = {"name": "w", "tasks": [simple("a", taskDefinition=own)], "outputSchema": given(data=data)}
+    own = {"name": "a", "inputSchema": order_schema(data=data)}
+    definition = {"name": "w", "tasks": [simple("a", taskDefinition=own)], "outputSchema": order_schema(data=data)}
 
     reply = api.post("/metadata/workflow/validate", definition)
 
@@ -124,7 +127,7 @@ def test_validate_lists_schemas_that_cannot_be_used_with_their_places(api, data)
 
 
 def test_a_start_with_an_unusable_enforced_schema_is_rejected(api):
-    api.define(simple("a"), inputSchema=given(data={"$ref": "http://localhost/other"}))
+    api.define(simple("a"), inputSchema=order_schema(data={"$ref": "http://localhost/other"}))
 
     reply = api.post("/workflow", {"name": "order"})
 
@@ -133,7 +136,7 @@ def test_a_start_with_an_unusable_enforced_schema_is_rejected(api):
 
 
 def test_a_task_with_an_unusable_schema_fails_with_the_reason(api):
-    own = {"name": "a", "inputSchema": given(data={"type": "nix"}), "enforceSchema": True}
+    own = {"name": "a", "inputSchema": order_schema(data={"type": "nix"}), "enforceSchema": True}
     api.define(simple("a", taskDefinition=own))
 
     workflow = api.workflow(api.start())
@@ -142,9 +145,9 @@ def test_a_task_with_an_unusable_schema_fails_with_the_reason(api):
     assert "the schema cannot be used: " in workflow["tasks"][0]["reasonForIncompletion"]
 
 
-@pytest.mark.parametrize("schema", [given(), NAMED, {"name": "order"}])
+@pytest.mark.parametrize("schema", [order_schema(), NAMED, {"name": "order"}])
 def test_a_start_with_an_input_that_does_not_fit_is_refused_with_every_complaint(api, schema):
-    api.post("/schema", given())
+    api.post("/schema", order_schema())
     api.define(simple("pay"), inputSchema=schema)
 
     reply = api.post("/workflow", {"name": "order", "input": {"lines": ["a", 7, "secret", None]}})
@@ -161,8 +164,8 @@ def test_a_start_with_an_input_that_does_not_fit_is_refused_with_every_complaint
 
 
 UNHELD = [
-    {"inputSchema": given(), "enforceSchema": False},
-    {"inputSchema": given(type="AVRO")},
+    {"inputSchema": order_schema(), "enforceSchema": False},
+    {"inputSchema": order_schema(type="AVRO")},
     {"inputSchema": {"name": "far", "type": "JSON", "externalRef": "http://localhost/far"}},
 ]
 
@@ -181,22 +184,22 @@ def test_an_unregistered_enforced_schema_rejects_every_input(api):
 
     assert reply.status_code == 400
     assert "there is no schema order, version 1" in reply.json()["validationErrors"][0]["message"]
-    api.post("/schema", given())
+    api.post("/schema", order_schema())
     assert api.start(input={"id": 1})
 
 
 def test_a_changed_schema_applies_to_the_next_start(api):
-    api.post("/schema", given())
+    api.post("/schema", order_schema())
     api.define(simple("pay"), inputSchema=NAMED)
     api.start(input={"id": 1})
 
-    api.post("/schema", given(data={"required": ["name"]}))
+    api.post("/schema", order_schema(data={"required": ["name"]}))
 
     assert api.post("/workflow", {"name": "order", "input": {"id": 1}}).status_code == 400
 
 
 def test_a_report_with_an_output_that_does_not_fit_fails_the_task_for_good(api):
-    api.post("/schema", given())
+    api.post("/schema", order_schema())
     api.post("/metadata/taskdefs", [task(outputSchema=NAMED)])
     api.define(simple("pay"))
     run = api.start()
@@ -213,7 +216,7 @@ def test_a_report_with_an_output_that_does_not_fit_fails_the_task_for_good(api):
 
 
 def test_a_valid_output_is_accepted_and_a_failed_report_is_not_validated(api):
-    api.post("/metadata/taskdefs", [task(outputSchema=given())])
+    api.post("/metadata/taskdefs", [task(outputSchema=order_schema())])
     api.define(simple("pay"))
     run = api.start()
 
@@ -227,7 +230,7 @@ def test_a_valid_output_is_accepted_and_a_failed_report_is_not_validated(api):
 
 
 def test_a_task_with_an_invalid_input_fails_permanently_before_dispatch(api):
-    api.post("/metadata/taskdefs", [task(inputSchema=given())])
+    api.post("/metadata/taskdefs", [task(inputSchema=order_schema())])
     api.define(simple("pay", inputParameters={"id": "${workflow.input.id}"}))
 
     run = api.start(input={"id": "seven"})
@@ -243,7 +246,7 @@ def test_a_task_with_an_invalid_input_fails_permanently_before_dispatch(api):
 
 
 def test_task_schemas_are_enforced_only_on_request(api):
-    api.post("/metadata/taskdefs", [task(inputSchema=given(), outputSchema=given(), enforceSchema=None)])
+    api.post("/metadata/taskdefs", [task(inputSchema=order_schema(), outputSchema=order_schema(), enforceSchema=None)])
     api.define(simple("pay"))
     run = api.start()
 
@@ -253,7 +256,7 @@ def test_task_schemas_are_enforced_only_on_request(api):
 
 
 def test_tasks_of_dynamic_branches_are_validated(api):
-    api.post("/schema", given())
+    api.post("/schema", order_schema())
     api.post("/metadata/taskdefs", [task(inputSchema=NAMED)])
     fork = step_of("FORK_JOIN_DYNAMIC", "fork", dynamicForkTasksParam="made", dynamicForkTasksInputParamName="inputs",
                 inputParameters={"made": "${workflow.input.made}", "inputs": "${workflow.input.inputs}"})  # fmt: skip
@@ -269,7 +272,7 @@ def test_tasks_of_dynamic_branches_are_validated(api):
 
 @pytest.mark.parametrize("kind", ["SUB_WORKFLOW", "START_WORKFLOW"])
 def test_the_input_of_a_sub_workflow_is_validated(api, kind):
-    api.define(simple("pay"), name="child", inputSchema=given())
+    api.define(simple("pay"), name="child", inputSchema=order_schema())
     fields = {
         "SUB_WORKFLOW": {"subWorkflowParam": {"name": "child"}, "inputParameters": {"id": "${workflow.input.id}"}},
         "START_WORKFLOW": {
@@ -289,7 +292,7 @@ def test_the_input_of_a_sub_workflow_is_validated(api, kind):
 
 
 def test_a_workflow_with_an_invalid_output_fails(api):
-    api.define(simple("pay"), outputSchema=given(), outputParameters={"id": "${pay.output.id}"})
+    api.define(simple("pay"), outputSchema=order_schema(), outputParameters={"id": "${pay.output.id}"})
     good, bad = api.start(), api.start()
     for polled in api.poll("pay", count=2):
         api.report(polled, outputData={"id": 7 if polled["workflowInstanceId"] == good else "seven"})
@@ -301,7 +304,7 @@ def test_a_workflow_with_an_invalid_output_fails(api):
 
 
 def test_system_tasks_are_validated(api):
-    held = task("sum", outputSchema=given())
+    held = task("sum", outputSchema=order_schema())
     inline = {"evaluatorType": "graaljs", "expression": "({id: $.n})", "n": "x"}
     api.define(step_of("INLINE", "sum", inputParameters=inline, taskDefinition=held))
 
@@ -314,13 +317,13 @@ def test_system_tasks_are_validated(api):
 
 def test_a_catastrophic_pattern_ends_at_once(api):
     hostile = {"properties": {"x": {"pattern": "^(a+)+$"}}}
-    api.define(simple("pay"), inputSchema=given(data=hostile))
+    api.define(simple("pay"), inputSchema=order_schema(data=hostile))
 
     assert api.post("/workflow", {"name": "order", "input": {"x": "a" * 5000 + "b"}}).status_code == 400
 
 
 def test_a_workflow_test_is_validated(api):
-    definition = {"name": "order", "version": 1, "tasks": [simple("pay")], "inputSchema": given()}
+    definition = {"name": "order", "version": 1, "tasks": [simple("pay")], "inputSchema": order_schema()}
 
     reply = api.post("/workflow/test", {"name": "order", "workflowDef": definition, "input": {"id": "x"}})
 

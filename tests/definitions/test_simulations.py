@@ -45,13 +45,13 @@ def statuses(workflow) -> dict[str, str]:
     return {task["referenceTaskName"]: task["status"] for task in workflow["tasks"]}
 
 
-def done(**output):
+def mock(**output):
     return {"status": "COMPLETED", "output": output}
 
 
 def test_tasks_have_their_mock_results(tries):
     found = tries(
-        step("a"), step("b", inputs={"n": "${a.output.n}"}), mocks={"a": [done(n=1)], "b": [done(m=2)]},
+        step("a"), step("b", inputs={"n": "${a.output.n}"}), mocks={"a": [mock(n=1)], "b": [mock(m=2)]},
         outputParameters={"m": "${b.output.m}"},
     )  # fmt: skip
 
@@ -65,7 +65,7 @@ def test_mocked_failures_are_caught_and_items_have_their_mock_results(tries):
     found = tries(
         each("each", body, items="${workflow.input.orders}"),
         mocks={
-            "pay__1__1__1": [done(n=1)], "pay__2__1__1": [{"status": "FAILED_WITH_TERMINAL_ERROR"}], "refund": [done()],
+            "pay__1__1__1": [mock(n=1)], "pay__2__1__1": [{"status": "FAILED_WITH_TERMINAL_ERROR"}], "refund": [mock()],
         },
         input={"orders": ["x", "y"]}, outputParameters={"results": "${each.output.results}"},
     )  # fmt: skip
@@ -102,7 +102,7 @@ def test_attempts_have_consecutive_mock_results(tries):
     steps = [step("a", policy=policy(retries=2, delay_seconds=10))]
     failed = {"status": "FAILED", "output": {"n": 1}}
 
-    found = tries(*steps, mocks={"a": [failed, done(n=2)]})
+    found = tries(*steps, mocks={"a": [failed, mock(n=2)]})
 
     first, second = found["tasks"]
     assert (first["status"], first["retried"], second["status"], second["retryCount"]) == (
@@ -123,7 +123,7 @@ def test_a_run_fails_with_its_last_attempt(tries):
 
 
 def test_a_mock_result_can_have_a_duration(tries):
-    mocks = {"a": [{**done(), "queueWaitTime": 2 * SECOND, "executionTime": 3 * SECOND}]}
+    mocks = {"a": [{**mock(), "queueWaitTime": 2 * SECOND, "executionTime": 3 * SECOND}]}
 
     found = tries(step("a"), step("b"), mocks=mocks)
 
@@ -135,14 +135,14 @@ def test_a_mock_result_can_have_a_duration(tries):
 def test_a_mock_duration_above_the_timeout_times_out(tries):
     steps = [step("a", policy=policy(timeout_seconds=5, timeout_policy="TIME_OUT_WF"))]
 
-    found = tries(*steps, mocks={"a": [{**done(), "executionTime": 60 * SECOND}]})
+    found = tries(*steps, mocks={"a": [{**mock(), "executionTime": 60 * SECOND}]})
 
     [task] = found["tasks"]
     assert (found["status"], task["status"], task["endTime"] - task["startTime"]) == ("TIMED_OUT", "TIMED_OUT", 5000)
 
 
 def test_a_workflow_that_takes_too_long_times_out(tries):
-    mocks = {"a": [{**done(), "executionTime": 60 * SECOND}]}
+    mocks = {"a": [{**mock(), "executionTime": 60 * SECOND}]}
 
     found = tries(step("a"), mocks=mocks, timeoutSeconds=30, timeoutPolicy="TIME_OUT_WF", ownerEmail="a@b.c")
 
@@ -157,14 +157,14 @@ def test_a_day_passes_in_no_time(tries):
 
 def test_a_signal_can_be_mocked(tries):
     open_wait = tries(wait("approve"))
-    signalled = tries(wait("approve"), mocks={"approve": [done(by="ann")]})
+    signalled = tries(wait("approve"), mocks={"approve": [mock(by="ann")]})
 
     assert (open_wait["status"], statuses(open_wait)) == ("RUNNING", {"approve": "IN_PROGRESS"})
     assert (signalled["status"], signalled["output"]) == ("COMPLETED", {"by": "ann"})
 
 
 def test_branches_are_played_side_by_side(tries):
-    mocks = {"a": [{**done(n=1), "executionTime": 5 * SECOND}], "b": [{**done(n=2), "executionTime": 9 * SECOND}]}
+    mocks = {"a": [{**mock(n=1), "executionTime": 5 * SECOND}], "b": [{**mock(n=2), "executionTime": 9 * SECOND}]}
 
     found = tries(fork([step("a")], [step("b")]), mocks=mocks)
 
@@ -184,7 +184,7 @@ def test_a_dynamic_fork_is_played(tries):
     tasks = [{"name": "pay", "taskReferenceName": ref, "type": "SIMPLE"} for ref in ("x", "y")]
     given = {"tasks": tasks, "inputs": {"x": {"n": 1}, "y": {"n": 2}}}
 
-    found = tries(dynamic_fork(), input=given, mocks={"x": [done(n=1)], "y": [done(n=2)]})
+    found = tries(dynamic_fork(), input=given, mocks={"x": [mock(n=1)], "y": [mock(n=2)]})
 
     assert found["status"] == "COMPLETED"
     assert found["tasks"][-1]["outputData"] == {"x": {"n": 1}, "y": {"n": 2}}
@@ -193,7 +193,7 @@ def test_a_dynamic_fork_is_played(tries):
 
 
 def test_iterations_of_a_loop_use_consecutive_mock_results(tries):
-    mocks = {"a": [done(n=1), done(n=3)], "a__2": [done(n=2)]}
+    mocks = {"a": [mock(n=1), mock(n=3)], "a__2": [mock(n=2)]}
 
     found = tries(loop("l", step("a"), times=3), mocks=mocks)
 
@@ -218,7 +218,7 @@ CHILD = {"name": "child", "version": 1, "tasks": [step("c", inputs={"n": "${work
 
 def test_a_child_is_simulated_with_its_mock_results(tries):
     steps = [sub_workflow("inner", CHILD, inputs={"n": 5}), step("b", inputs={"n": "${inner.output.m}"})]
-    children = {"inner": {"name": "child", "taskRefToMockOutput": {"c": [done(m=7)]}}}
+    children = {"inner": {"name": "child", "taskRefToMockOutput": {"c": [mock(m=7)]}}}
 
     found = tries(*steps, children=children)
 
@@ -233,7 +233,7 @@ def test_a_child_without_mock_results_waits(tries):
 
 
 def test_a_child_can_be_mocked(tries):
-    found = tries(sub_workflow("inner", CHILD), mocks={"inner": [done(m=7)]})
+    found = tries(sub_workflow("inner", CHILD), mocks={"inner": [mock(m=7)]})
 
     assert (found["status"], found["output"]) == ("COMPLETED", {"m": 7})
 
@@ -301,7 +301,7 @@ def test_scripts_in_python_are_run(tries):
 
 
 def test_the_result_can_be_read_by_its_id_like_a_run(tries, api):
-    found = tries(step("a"), mocks={"a": [done(n=1)]})
+    found = tries(step("a"), mocks={"a": [mock(n=1)]})
 
     assert api.get(f"/workflow/{found['workflowId']}").json() == found
     assert api.get(f"/workflow/{found['workflowId']}", includeTasks="false").json() == {**found, "tasks": []}
@@ -309,7 +309,7 @@ def test_the_result_can_be_read_by_its_id_like_a_run(tries, api):
 
 def test_the_result_of_a_sub_workflow_can_be_read_by_its_id(tries, api):
     child = definition(step("x"), name="child")
-    found = tries(sub_workflow("s", child), children={"s": {"taskRefToMockOutput": {"x": [done(n=1)]}}})
+    found = tries(sub_workflow("s", child), children={"s": {"taskRefToMockOutput": {"x": [mock(n=1)]}}})
 
     inner = api.get(f"/workflow/{found['tasks'][0]['subWorkflowId']}").json()
     assert (inner["workflowName"], inner["status"], inner["parentWorkflowId"]) == (

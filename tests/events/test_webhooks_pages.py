@@ -26,7 +26,7 @@ def named_workflows(db):
             define_workflow(name, simple("pack"), version=version)
 
 
-def made(client: Client, **form: str) -> str:
+def create_webhook(client: Client, **form: str) -> str:
     """Create a webhook and return the secret that the page shows once."""
     answer = client.post(f"{LIST}new/", {**FORM, **form})
     found = re.search(r"<pre[^>]*>([^<]+)</pre>", html(answer))
@@ -34,7 +34,7 @@ def made(client: Client, **form: str) -> str:
     return found[1]
 
 
-def sent(secret: str) -> int:
+def send_event(secret: str) -> int:
     pair = base64.b64encode(f"ann:{secret}".encode()).decode()
     address = f"/api/webhook/{Webhook.objects.get().pk}"
     return (
@@ -51,46 +51,46 @@ def page() -> str:
 def test_an_author_creates_a_webhook_whose_secret_is_displayed_once(clock):
     author = author_who_starts("*")
 
-    secret = made(author)
+    secret = create_webhook(author)
 
     row = Webhook.objects.get()
     assert row.document["workflowsToStart"] == {"ship": 2, "bill": ""}
     assert AuditEntry.objects.get(object_type="webhook").action == "create"
-    assert sent(secret) == 200 and EventDelivery.objects.get().event == "webhook:shop"
+    assert send_event(secret) == 200 and EventDelivery.objects.get().event == "webhook:shop"
     for address in (LIST, page()):
         assert secret not in html(author.get(address))
         assert f"http://testserver/api/webhook/{row.pk}" in page_text(author.get(address))
 
 
 def test_a_secret_is_changed_without_a_gap(operator, clock):
-    old = made(operator)
+    old = create_webhook(operator)
 
     answer = operator.post(page(), {"do": "rotate", "keep": "hour"})
     new = re.search(r"<pre[^>]*>([^<]+)</pre>", html(answer))[1]
 
-    assert old != new and (sent(old), sent(new)) == (200, 200)
+    assert old != new and (send_event(old), send_event(new)) == (200, 200)
     assert "The previous secret is valid until" in page_text(operator.get(page()))
     clock.advance(seconds=3601)
-    assert (sent(old), sent(new)) == (401, 200)
+    assert (send_event(old), send_event(new)) == (401, 200)
     assert "still good" not in page_text(operator.get(page()))
     assert AuditEntry.objects.get(action="rotate").actor == "olga"
 
 
 def test_a_leaked_secret_is_replaced_at_once(operator, clock):
-    old = made(operator)
+    old = create_webhook(operator)
 
     operator.post(page(), {"do": "rotate", "keep": "0", "secret": "typed by hand"})
 
-    assert (sent(old), sent("typed by hand")) == (401, 200)
+    assert (send_event(old), send_event("typed by hand")) == (401, 200)
 
 
 def test_rejected_messages_are_counted(operator, clock):
-    made(operator)
+    create_webhook(operator)
 
-    sent("wrong")
-    sent("wrong")
+    send_event("wrong")
+    send_event("wrong")
     clock.advance(seconds=2)
-    sent("wrong")
+    send_event("wrong")
 
     assert Webhook.objects.get().refusals == 2
     assert "2 times, last" in page_text(operator.get(LIST))
@@ -110,12 +110,12 @@ def test_headers_with_secret_values_are_changed_too(operator, clock):
 
 
 def test_a_webhook_is_changed_and_deleted(operator, clock):
-    secret = made(operator)
+    secret = create_webhook(operator)
 
     operator.post(page(), {**FORM, "platform": "Shopkeeper", "starts": ""})
     row = Webhook.objects.get()
     assert row.document["sourcePlatform"] == "Shopkeeper" and not row.document["workflowsToStart"]
-    assert sent(secret) == 200
+    assert send_event(secret) == 200
     operator.post(page(), {"do": "delete"})
     assert not Webhook.objects.exists()
 
@@ -141,7 +141,7 @@ def test_errors_are_reported_at_their_fields(operator, form, said):
 
 
 def test_a_viewer_sees_webhooks_and_cannot_change_them(operator, viewer, clock):
-    made(operator)
+    create_webhook(operator)
 
     assert "conductor.change_webhook" in page_text(viewer.get(page()))
     assert viewer.post(page(), {"do": "delete"}).status_code == 403
@@ -150,7 +150,7 @@ def test_a_viewer_sees_webhooks_and_cannot_change_them(operator, viewer, clock):
 
 
 def test_pages_of_webhooks_take_few_queries(operator, clock, django_assert_max_num_queries):
-    sent(made(operator))
+    send_event(create_webhook(operator))
     for address in (LIST, page()):
         with django_assert_max_num_queries(15):
             operator.get(address)
@@ -159,7 +159,7 @@ def test_pages_of_webhooks_take_few_queries(operator, clock, django_assert_max_n
 def test_the_page_lists_the_tasks_that_wait_for_an_event_and_the_form_names_their_workflows(operator, clock):
     waits = {"type": "WAIT_FOR_WEBHOOK", "name": "paid", "taskReferenceName": "paid"}
     define_workflow("order", {**waits, "inputParameters": {"matches": {"$['order']": "<7>"}}})
-    made(operator, receivers="order\nbill = 2")
+    create_webhook(operator, receivers="order\nbill = 2")
     assert Webhook.objects.get().document["receiverWorkflowNamesToVersions"] == {"order": 0, "bill": 2}
     assert "Tasks waiting for an event" not in page_text(operator.get(page()))
     run = start_run("order")
@@ -176,17 +176,17 @@ def test_a_definition_whose_webhook_is_missing_displays_a_warning(operator, cloc
     address = f"/admin/conductor/workflowdefinition/{WorkflowDefinition.objects.get(name='order').pk}/change/"
     assert "No webhook names" in page_text(operator.get(address))
 
-    made(operator, receivers="order")
+    create_webhook(operator, receivers="order")
 
     assert "No webhook names" not in page_text(operator.get(address))
 
 
 def test_the_list_shows_the_last_error_of_a_webhook(operator, clock):
-    secret = made(operator)
+    secret = create_webhook(operator)
     assert "Last error Rejected shop" in page_text(operator.get(LIST))
     WorkflowDefinition.objects.all().delete()
 
     with run_commit_hooks():
-        sent(secret)
+        send_event(secret)
 
     assert "No such workflow" in page_text(operator.get(LIST))

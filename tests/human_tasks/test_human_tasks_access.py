@@ -6,7 +6,7 @@ from django.contrib.auth.models import Group, User
 from conductor_app.access import permissions as permission_cache
 from conductor_app.access.models import Application
 from tests.access.users import api_client_of, create_application, grant_access, grant_group_access, logged_in_client
-from tests.human_tasks.test_human_tasks_api import CALLS, begin, found, human, run_of, to
+from tests.human_tasks.test_human_tasks_api import CALLS, begin, hit_ids, human, run_of, to
 
 
 def test_a_task_claimed_for_an_external_user_is_completed_by_its_application(with_logins):
@@ -25,12 +25,12 @@ def test_a_member_of_the_assigned_group_claims_in_its_own_name(with_logins):
     task = begin(api_client_of(shop), human(assignments=[to("sales", "CONDUCTOR_GROUP")]))
     seen = {"searchType": "INBOX"}
 
-    assert found(api_client_of(shop), **seen) == []
+    assert hit_ids(api_client_of(shop), **seen) == []
     assert api_client_of(shop).post(f"/human/tasks/{task}/claim").status_code == 409
     shop.user.groups.add(Group.objects.create(name="sales"))
-    assert found(api_client_of(shop), **seen) == [task]
+    assert hit_ids(api_client_of(shop), **seen) == [task]
     assert api_client_of(shop).post(f"/human/tasks/{task}/claim").json()["claimant"]["user"] == "shop"
-    assert found(api_client_of(shop), **seen) == [task]
+    assert hit_ids(api_client_of(shop), **seen) == [task]
 
 
 @pytest.mark.parametrize("call", CALLS[:-1], ids=lambda call: call[1])
@@ -53,10 +53,13 @@ def test_a_search_finds_tasks_visible_to_the_caller(with_logins):
     admin, made = api_client_of(create_application("admin", "ADMIN")), create_application("shop")
     task = begin(admin)
 
-    assert found(admin) == [task]
-    assert (found(api_client_of(made)), api_client_of(made).get("/human/tasks/getTaskDisplayNames").json()) == ([], [])
+    assert hit_ids(admin) == [task]
+    assert (hit_ids(api_client_of(made)), api_client_of(made).get("/human/tasks/getTaskDisplayNames").json()) == (
+        [],
+        [],
+    )
     grant_access(made, "TASK_DEF", "approve", "EXECUTE")
-    assert found(api_client_of(made)) == [task]
+    assert hit_ids(api_client_of(made)) == [task]
     assert api_client_of(made).get("/human/tasks/getTaskDisplayNames").json() == ["Approve"]
 
 

@@ -50,7 +50,7 @@ def search(api, **filters: Any) -> dict[str, Any]:
     return reply.json()
 
 
-def found(api, **filters: Any) -> list[str]:
+def hit_ids(api, **filters: Any) -> list[str]:
     return [each["taskId"] for each in search(api, **filters)["results"]]
 
 
@@ -306,10 +306,10 @@ def test_a_search_finds_by_the_time_of_the_last_change_and_by_workflow(api, cloc
     clock.advance(seconds=60)
     api.post(f"/human/tasks/{first}/externalUser/bob")
 
-    assert found(api, updateStartTime=since + 1) == [second, first]
-    assert found(api, updateStartTime=since + 1, updateEndTime=since + 60_001) == [second]
-    assert found(api, updateEndTime=since) == []
-    assert found(api, workflowIds=[run_of(api, first)["workflowId"]]) == [first]
+    assert hit_ids(api, updateStartTime=since + 1) == [second, first]
+    assert hit_ids(api, updateStartTime=since + 1, updateEndTime=since + 60_001) == [second]
+    assert hit_ids(api, updateEndTime=since) == []
+    assert hit_ids(api, workflowIds=[run_of(api, first)["workflowId"]]) == [first]
 
 
 def test_a_page_of_a_search_takes_the_same_number_of_statements_whatever_its_length(api, django_assert_num_queries):

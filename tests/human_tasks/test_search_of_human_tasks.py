@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.human_tasks.test_human_tasks_api import begin, found, human, run_of, search, to
+from tests.human_tasks.test_human_tasks_api import begin, hit_ids, human, run_of, search, to
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_a_search_is_read_page_by_page(reader, many):
     assert [len(page["results"]) for page in pages] == [2, 2, 2, 0]
     assert {page["totalHits"] for page in pages} == {6}
     assert len({each["taskId"] for page in pages for each in page["results"]}) == 6
-    assert found(reader, assignees=[BOB], start=1, size=1) == [many["done"]]
+    assert hit_ids(reader, assignees=[BOB], start=1, size=1) == [many["done"]]
 
 
 def test_a_search_scans_a_limited_number_and_reports_that(reader, many, monkeypatch):

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 SYSTEM = "/admin/system/"
 
 
-def passed(name: str, clock, ago: int = 0, **more) -> None:
+def record_pass(name: str, clock, ago: int = 0, **more) -> None:
     began = clock.now() - ago
     SweepPass.objects.create(name=name, began_at=began, ended_at=began + 2, **more)
 
@@ -27,8 +27,8 @@ def test_a_new_server_explains_how_to_start_its_sweeps(operator):
 
 
 def test_a_healthy_server_reports_no_problems(operator, clock):
-    passed("wake_runs", clock)
-    passed("prune_finished", clock, ago=1_800_000)
+    record_pass("wake_runs", clock)
+    record_pass("prune_finished", clock, ago=1_800_000)
 
     answer = operator.get(SYSTEM)
     page, advice = page_text(answer), [sentence for _, sentence in answer.context["advice"]]
@@ -43,15 +43,15 @@ def test_a_healthy_server_reports_no_problems(operator, clock):
 def test_no_sweep_of_the_hourly_job_is_late_between_two_passes(operator, clock):
     names = {name for work in registered_work() for name in work.prune_sweeps}
     for name in names:
-        passed(name, clock, ago=1_800_000)
+        record_pass(name, clock, ago=1_800_000)
 
     assert "expire_tasks" in names and operator.get(SYSTEM).context["advice"] == []
 
 
 def test_a_late_or_failing_sweep_has_advice(operator, clock):
-    passed("wake_runs", clock, ago=120_000)
-    passed("handle_due_timers", clock, lag_ms=9_000)
-    passed("deliver_messages", clock, error="OperationalError: gone", failed_at=clock.now())
+    record_pass("wake_runs", clock, ago=120_000)
+    record_pass("handle_due_timers", clock, lag_ms=9_000)
+    record_pass("deliver_messages", clock, error="OperationalError: gone", failed_at=clock.now())
 
     page = page_text(operator.get(SYSTEM))
 

@@ -26,11 +26,11 @@ def run(api, clock) -> str:
 
 @pytest.fixture(autouse=True)
 def empty_storage(db):
-    for name in kept():
+    for name in stored_files():
         storages[conf.payload_storage].delete(f"files/{name}")
 
 
-def kept() -> list[str]:
+def stored_files() -> list[str]:
     """Return the contents of all stored files."""
     storage = storages[conf.payload_storage]
     return storage.listdir("files")[1] if storage.exists("files") else []
@@ -113,7 +113,7 @@ def test_a_file_is_uploaded_in_parts_in_any_order_and_repeatedly(api, run):
     assert done.json()["contentHash"] == hashlib.sha256(b"one,two!").hexdigest()
     assert content(api.get(f"/files/content/{run}/{file}")) == b"one,two!"
     sweeps.prune_finished(10)
-    assert len(kept()) == 1
+    assert len(stored_files()) == 1
 
 
 def test_parts_of_an_aborted_upload_are_deleted(api, run, clock):
@@ -127,7 +127,7 @@ def test_parts_of_an_aborted_upload_are_deleted(api, run, clock):
     assert api.post(f"/files/{run}/{file}/multipart/{upload}/complete", {"partETags": []}).status_code == 404
     clock.advance(seconds=1)
     sweeps.prune_finished(10)
-    assert kept() == []
+    assert stored_files() == []
 
 
 def test_an_incomplete_file_cannot_be_fetched_and_a_complete_one_accepts_no_parts(api, run):
@@ -213,7 +213,7 @@ def test_a_file_above_the_limit_is_rejected_and_leaves_nothing(api, run, setting
 
     api.delete(f"/files/{run}/{file}/multipart/{upload}")
     sweeps.prune_finished(10)
-    assert kept() == []
+    assert stored_files() == []
 
 
 def test_files_are_deleted_with_their_run(api, run):
@@ -223,7 +223,7 @@ def test_files_are_deleted_with_their_run(api, run):
     assert api.delete(f"/workflow/{run}/remove").status_code == 200
     sweeps.prune_finished(10)
 
-    assert (kept(), FileHandle.objects.count(), StoredPayload.objects.count()) == ([], 0, 0)
+    assert (stored_files(), FileHandle.objects.count(), StoredPayload.objects.count()) == ([], 0, 0)
 
 
 def test_an_unfinished_upload_is_deleted_after_a_day(api, run, clock):
@@ -235,7 +235,7 @@ def test_an_unfinished_upload_is_deleted_after_a_day(api, run, clock):
     sweeps.prune_finished(10)
 
     assert [row.id for row in FileHandle.objects.all()] == [whole]
-    assert (len(kept()), content(api.get(f"/files/content/{run}/{whole}"))) == (1, b"%PDF")
+    assert (len(stored_files()), content(api.get(f"/files/content/{run}/{whole}"))) == (1, b"%PDF")
 
 
 def test_a_server_without_a_place_for_payloads_has_no_files(api, run, settings):

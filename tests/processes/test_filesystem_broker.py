@@ -21,7 +21,7 @@ def queue(tmp_path, request):
 def test_a_message_arrives_unchanged(queue):
     queue.put({"job": "sweep"})
 
-    assert taken(queue) == {"job": "sweep"}
+    assert take(queue) == {"job": "sweep"}
 
 
 def test_messages_arrive_in_order(queue):
@@ -29,7 +29,7 @@ def test_messages_arrive_in_order(queue):
         queue.put(number)
         let_a_millisecond_pass()
 
-    assert [taken(queue) for _ in range(3)] == [0, 1, 2]
+    assert [take(queue) for _ in range(3)] == [0, 1, 2]
 
 
 def test_a_reader_never_meets_half_a_message(queue, tmp_path):
@@ -46,7 +46,7 @@ def test_a_reader_never_meets_half_a_message(queue, tmp_path):
     assert len(read) == 200
 
 
-def taken(queue):
+def take(queue):
     """Return the next message and acknowledge it."""
     message = queue.get(timeout=2)
     message.ack()

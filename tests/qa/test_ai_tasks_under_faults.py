@@ -17,7 +17,7 @@ from examples.demo.agent_model import running_model, running_tools
 from examples.demo.server import configuration_for
 from qa.faults.history import History
 from qa.faults.servers_under_test import EmbeddedServer
-from tests.ai.model_server import CHAT, headers, said
+from tests.ai.model_server import CHAT, chat_answer, headers
 from tests.qa.test_faults import IS_ON_POSTGRESQL
 from tests.recording_web_server import running_web_server
 
@@ -115,9 +115,9 @@ def hold_first_answer(model) -> tuple[Event, Event]:
         if not asked.is_set():
             asked.set()
             go_on.wait(SECONDS)
-        return said("ok")
+        return chat_answer("ok")
 
-    model.answers[CHAT] = said("ok")
+    model.answers[CHAT] = chat_answer("ok")
     model.answer_to = answer_to
     return asked, go_on
 

@@ -16,7 +16,7 @@ def started(api):
     return ids
 
 
-def found(reply):
+def ids_by_correlation(reply):
     return {id: [run["workflowId"] for run in runs] for id, runs in reply.json().items()}
 
 
@@ -26,22 +26,22 @@ def test_several_names_are_looked_up_in_one_request(api, started):
     running = api.post("/workflow/correlated/batch", asked)
     every = api.post("/workflow/correlated/batch?includeClosed=true&includeTasks=true", asked)
 
-    assert found(running) == {
+    assert ids_by_correlation(running) == {
         "A": [started["order", "A"], started["refund", "A"]], "B": [started["refund", "B"]], "C": [],
     }  # fmt: skip
-    assert found(every)["B"] == [started["order", "B"], started["refund", "B"]]
+    assert ids_by_correlation(every)["B"] == [started["order", "B"], started["refund", "B"]]
     assert [len(run["tasks"]) for run in every.json()["A"]] == [1, 1]
 
 
 @pytest.mark.parametrize("query", ["?correlationIds=A,B", "?correlationIds=A&correlationIds=B"])
 def test_one_client_sends_a_get_request(api, started, query):
-    assert found(api.get(f"/workflow/order/correlated{query}")) == {"A": [started["order", "A"]], "B": []}
+    assert ids_by_correlation(api.get(f"/workflow/order/correlated{query}")) == {"A": [started["order", "A"]], "B": []}
 
 
 def test_a_get_may_bring_the_ids_as_a_body(api, started):
     reply = api.send("GET", "/workflow/order/correlated?includeClosed=true", ["B"])
 
-    assert found(reply) == {"B": [started["order", "B"]]}
+    assert ids_by_correlation(reply) == {"B": [started["order", "B"]]}
 
 
 def test_an_empty_id_finds_nothing(api, started):
@@ -64,7 +64,7 @@ def test_thousands_of_ids_are_looked_up_in_a_few_queries(api, started, django_as
         reply = api.post("/workflow/order/correlated", ids)
 
     assert len(reply.json()) == 1201
-    assert found(reply)["A"] == [started["order", "A"]]
+    assert ids_by_correlation(reply)["A"] == [started["order", "A"]]
 
 
 def test_a_version_is_started_by_its_address(api):

@@ -214,7 +214,7 @@ def rows(run_ids) -> dict[tuple[str, str], tuple]:
     return found
 
 
-def happened(old: tuple | None, new: tuple | None, run: Run) -> set[str]:
+def effects_on_task(old: tuple | None, new: tuple | None, run: Run) -> set[str]:
     """Return the effects on one task, derived from the rows before and after."""
     if old is None:
         return {task_impact.NEW}
@@ -264,7 +264,7 @@ def test_every_task_has_the_planned_impact(clock, seed):
         }
         assert said.keys() == before.keys() | after.keys()
         for place, fate in said.items():
-            assert fate in happened(before.get(place), after.get(place), runs[place[0]]), place
+            assert fate in effects_on_task(before.get(place), after.get(place), runs[place[0]]), place
         chance.finish()
 
 

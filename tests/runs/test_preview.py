@@ -35,7 +35,7 @@ def lines(seen: Preview) -> dict[str, list]:
     return {id: [effect.to_history() for effect in run.effects] for id, run in seen.runs.items() if run.effects}
 
 
-def written(after: int) -> dict[str, list]:
+def entries_since(after: int) -> dict[str, list]:
     """Return the history entries of each run that were written since."""
     found: dict[str, list] = {}
     for entry in HistoryEntry.objects.filter(pk__gt=after).order_by("pk"):
@@ -156,7 +156,7 @@ def test_the_previewed_effects_happen_and_the_run_ends(clock, seed):
         with run_commit_hooks():
             act()
 
-        assert lines(seen) == written(since)
+        assert lines(seen) == entries_since(since)
         for id, foreseen in seen.runs.items():
             row = Run.objects.get(pk=id)
             assert (row.status, row.revision, row.next_seq) == (

@@ -24,14 +24,14 @@ def scenario(clock) -> Scenario:
     return scenario
 
 
-def given(client, scenario) -> dict:
+def download_bundle(client, scenario) -> dict:
     answer = client.get(f"/admin/conductor/run/{scenario.id}/bundle.json")
     assert answer["Content-Disposition"].startswith("attachment")
     return json.loads(answer.content)
 
 
 def test_a_bundle_contains_everything_about_the_run_except_masked_values(viewer, scenario):
-    document = given(viewer, scenario)
+    document = download_bundle(viewer, scenario)
 
     [attempt] = document["run"]["tasks"]
     assert (attempt["status"], attempt["reasonForIncompletion"]) == ("FAILED", "<b>no</b> funds")

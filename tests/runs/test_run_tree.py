@@ -24,7 +24,7 @@ def outline(node):
     return {child.id: outline(child) for child in node.children}
 
 
-def shown(root, **folding):
+def lines_of(root, **folding):
     return [f"{'  ' * row.depth}{row.id}" for row in visible_rows(root, Folding(**folding))]
 
 
@@ -98,13 +98,13 @@ def test_a_fork_fails_with_a_branch():
 
 
 def test_everything_is_open_in_a_small_run():
-    assert shown(tree(span("pages"), span("scan__1"), span("scan__2"), steps=[PAGES])) == [
+    assert lines_of(tree(span("pages"), span("scan__1"), span("scan__2"), steps=[PAGES])) == [
         "pages", "  pages/1", "    scan__1", "  pages/2", "    scan__2",
     ]  # fmt: skip
 
 
 def test_a_node_is_closed_by_the_address():
-    assert shown(tree(span("pages"), span("scan__1"), steps=[PAGES]), closed=frozenset({"pages"})) == ["pages"]
+    assert lines_of(tree(span("pages"), span("scan__1"), steps=[PAGES]), closed=frozenset({"pages"})) == ["pages"]
 
 
 def test_many_siblings_become_a_summary_that_counts_them_and_failed_ones_stay_visible():
@@ -115,35 +115,35 @@ def test_many_siblings_become_a_summary_that_counts_them_and_failed_ones_stay_vi
     summary = next(row for row in rows if row.is_summary)
     assert summary.counts == {"COMPLETED": 39, "FAILED": 1, "ACTIVE": 1}
     assert [row.id for row in rows if row.id.startswith("pages/") and not row.is_summary] == ["pages/17", "pages/41"]
-    assert "      fork_joined__17/1" not in shown(root) and "        fork_joined__17/1" in shown(root)
+    assert "      fork_joined__17/1" not in lines_of(root) and "        fork_joined__17/1" in lines_of(root)
 
 
 def test_an_open_summary_shows_all_siblings():
     root = tree(span("pages"), *(span(f"scan__{number}") for number in range(1, 101)), steps=[PAGES])
 
-    assert len(shown(root)) == 1
-    assert len(shown(root, opened=frozenset({"pages", "pages/*"}))) == 102
+    assert len(lines_of(root)) == 1
+    assert len(lines_of(root, opened=frozenset({"pages", "pages/*"}))) == 102
 
 
 def test_the_selected_task_is_visible_in_a_large_run():
     loops = [task for number in range(1, 41) for task in iteration(number)]
     root = tree(span("pages"), *loops, steps=[PAGES])
 
-    assert shown(root) == ["pages"]
-    assert "            ".join(["", "check__23"]) not in shown(root)
-    assert [each.strip() for each in shown(root, chosen="check__23")] == [
+    assert lines_of(root) == ["pages"]
+    assert "            ".join(["", "check__23"]) not in lines_of(root)
+    assert [each.strip() for each in lines_of(root, chosen="check__23")] == [
         "pages", "pages/*", "pages/23", "scan__23", "fork_joined__23", "fork_joined__23/1", "ocr__23", "check__23",
         "pack__23", "joined__23",
     ]  # fmt: skip
 
 
 def test_steps_of_a_sequence_are_not_folded():
-    assert len(shown(tree(*(span(f"step{number}") for number in range(30))))) == 30
+    assert len(lines_of(tree(*(span(f"step{number}") for number in range(30))))) == 30
 
 
 def test_a_status_shows_its_tasks_and_what_is_around_them():
     root = tree(span("pages"), *iteration(1), *iteration(2, "FAILED"), steps=[PAGES])
 
-    assert [each.strip() for each in shown(root, status="FAILED")] == [
+    assert [each.strip() for each in lines_of(root, status="FAILED")] == [
         "pages", "pages/2", "fork_joined__2", "fork_joined__2/1", "check__2",
     ]  # fmt: skip

@@ -133,16 +133,16 @@ def test_a_run_without_waiting_requests_sends_no_notification(run, monkeypatch):
 def test_forty_waiting_requests_use_no_connection(run):
     if connection.vendor != "postgresql":
         pytest.skip("A SQLite file stays open: that costs nothing, and opening it each second does.")
-    before = held()
+    before = count_connections()
     with ThreadPoolExecutor(40) as pool:
         waiting = [pool.submit(lambda: (wait_for_run(run, LONG), connections.close_all())) for _ in range(40)]
-        eventually(lambda: WAITERS.value.count >= 40 and held() <= before)
+        eventually(lambda: WAITERS.value.count >= 40 and count_connections() <= before)
         report_on(run, "a")
         report_on(run, "b")
         assert all(one.result(timeout=20)[0] == run_waits.WaitOutcome(run) for one in waiting)
 
 
-def held() -> int:
+def count_connections() -> int:
     """Return the number of open connections of this process."""
     stats = connection.pool.get_stats()
     return stats["pool_size"] - stats["pool_available"]

@@ -17,7 +17,7 @@ def send(scenario: Scenario, *numbers: int) -> None:
             messages.send_inbox_message(scenario.id, {"n": n})
 
 
-def taken(scenario: Scenario, ref: str) -> list[int]:
+def numbers(scenario: Scenario, ref: str) -> list[int]:
     output = scenario.task(ref).output
     assert output["count"] == len(output["messages"])
     return [message["payload"]["n"] for message in output["messages"]]
@@ -29,7 +29,7 @@ def test_a_message_completes_the_step_that_waits_for_it(clock):
 
     send(scenario, 1)
 
-    assert (scenario.status, taken(scenario, "next")) == ("COMPLETED", [1])
+    assert (scenario.status, numbers(scenario, "next")) == ("COMPLETED", [1])
     [message] = scenario.task("next").output["messages"]
     assert (message["workflowId"], message["receivedAt"][-1]) == (scenario.id, "Z")
     assert InboxMessage.objects.count() == 0
@@ -41,7 +41,7 @@ def test_messages_are_queued_in_order_for_the_step_that_consumes_them(clock):
 
     scenario.worker("a").completes()
 
-    assert (taken(scenario, "some"), taken(scenario, "rest"), scenario.status) == ([1, 2], [3], "COMPLETED")
+    assert (numbers(scenario, "some"), numbers(scenario, "rest"), scenario.status) == ([1, 2], [3], "COMPLETED")
 
 
 @pytest.mark.parametrize("blocking", [False, "false"])
@@ -55,10 +55,10 @@ def test_steps_that_wait_together_receive_messages_in_turn(clock):
     scenario = Scenario(clock, fork([pull("one")], [pull("two")]), step("after"))
 
     send(scenario, 1)
-    assert (taken(scenario, "one"), scenario.is_waiting_for("two")) == ([1], True)
+    assert (numbers(scenario, "one"), scenario.is_waiting_for("two")) == ([1], True)
     send(scenario, 2)
 
-    assert (taken(scenario, "two"), scenario.is_waiting_for("after")) == ([2], True)
+    assert (numbers(scenario, "two"), scenario.is_waiting_for("after")) == ([2], True)
 
 
 def test_queued_messages_are_shared_among_steps_scheduled_together(clock):
@@ -67,7 +67,7 @@ def test_queued_messages_are_shared_among_steps_scheduled_together(clock):
 
     scenario.worker("a").completes()
 
-    assert (taken(scenario, "one"), taken(scenario, "two"), taken(scenario, "three")) == ([1], [2], [])
+    assert (numbers(scenario, "one"), numbers(scenario, "two"), numbers(scenario, "three")) == ([1], [2], [])
     assert scenario.status == "COMPLETED"
 
 
@@ -76,7 +76,10 @@ def test_a_loop_consumes_message_after_message(clock):
 
     send(scenario, 1, 2, 3)
 
-    assert (scenario.status, [taken(scenario, f"next__{turn}") for turn in (1, 2, 3)]) == ("COMPLETED", [[1], [2], [3]])
+    assert (scenario.status, [numbers(scenario, f"next__{turn}") for turn in (1, 2, 3)]) == (
+        "COMPLETED",
+        [[1], [2], [3]],
+    )
 
 
 def test_a_paused_run_consumes_no_messages(clock):
@@ -88,7 +91,7 @@ def test_a_paused_run_consumes_no_messages(clock):
     scenario.resume()
     send(scenario, 2)
 
-    assert taken(scenario, "next") == [2]
+    assert numbers(scenario, "next") == [2]
 
 
 def test_a_message_expires_after_a_day(clock):
@@ -100,7 +103,7 @@ def test_a_message_expires_after_a_day(clock):
 
     scenario.worker("a").completes()
 
-    assert taken(scenario, "next") == [2]
+    assert numbers(scenario, "next") == [2]
     assert InboxMessage.objects.count() == 0
 
 
@@ -151,7 +154,7 @@ def test_the_sweep_delivers_a_message_whose_wake_up_was_lost(clock):
 
     scenario.later(1)
 
-    assert taken(scenario, "next") == [1]
+    assert numbers(scenario, "next") == [1]
 
 
 def test_a_retry_waits_for_another_message_where_the_first_one_ended_the_run(clock):
@@ -179,4 +182,4 @@ def test_a_rerun_from_the_step_waits_for_another_message(clock):
     scenario.rerun("next")
     send(scenario, 2)
 
-    assert (taken(scenario, "next"), scenario.is_waiting_for("after")) == ([2], True)
+    assert (numbers(scenario, "next"), scenario.is_waiting_for("after")) == ([2], True)

@@ -86,7 +86,7 @@ def drawn_child(random: Random, depth: int = 0) -> Document:
     return definition(*steps, name="child", outputParameters=output, variables={"v": "the child's variable"})
 
 
-def lived(scenario: Scenario) -> list[Any]:
+def results_of(scenario: Scenario) -> list[Any]:
     """Complete all tasks. Return the results of the parent and all its descendants, without their ids."""
     for _ in range(40):
         if scenario.status != "RUNNING":
@@ -102,14 +102,14 @@ def facts(run: RunView) -> list[Any]:
     return [
         run.row.name,
         run.status,
-        known(run.output),
+        without_ids(run.output),
         [[name, status] for name, status in run.statuses.items()],
-        [known(task.input) for task in tasks if not task.child_id and task.task.type == "SIMPLE"],
+        [without_ids(task.input) for task in tasks if not task.child_id and task.task.type == "SIMPLE"],
         [facts(RunView(task.child_id)) for task in tasks if task.child_id],
     ]
 
 
-def known(value: Any) -> str:
+def without_ids(value: Any) -> str:
     """Return a payload as text with the names of runs in place of their ids."""
     text = repr(value)
     for id, name in Run.objects.values_list("id", "name"):
@@ -136,9 +136,9 @@ def story_of(clock, place, child: Document, written: Document | None) -> Scenari
 def test_an_inline_child_behaves_like_a_named_child(clock, place, seed):
     child = drawn_child(Random(f"{place.__name__} {seed}"))
 
-    by_name = lived(story_of(clock, place, child, None))
+    by_name = results_of(story_of(clock, place, child, None))
     Run.objects.all().delete()
-    in_place = lived(story_of(clock, place, child, child))
+    in_place = results_of(story_of(clock, place, child, child))
 
     assert in_place == by_name
     assert by_name[0][1] == "COMPLETED"

@@ -28,7 +28,7 @@ def ids(scenario: Scenario) -> dict[str, str]:
     return {ref: scenario.task(ref).id for ref in scenario.statuses}
 
 
-def kept(before: dict[str, str], scenario: Scenario) -> set[str]:
+def unchanged_tasks(before: dict[str, str], scenario: Scenario) -> set[str]:
     """Return the tasks whose ids are unchanged: the untouched tasks and the one that the rerun starts from."""
     return {ref for ref, id in ids(scenario).items() if before.get(ref) == id}
 
@@ -69,7 +69,7 @@ def test_a_run_is_rerun_from_a_task_in_the_middle(clock):
     scenario.rerun("b")
 
     assert scenario.statuses == {"a": "COMPLETED", "b": "SCHEDULED"}
-    assert kept(before, scenario) == {"a", "b"}
+    assert unchanged_tasks(before, scenario) == {"a", "b"}
     assert scenario.task("b").input == {"by": "a"}
     scenario.complete("b", "c")
     assert scenario.status == "COMPLETED"
@@ -188,7 +188,7 @@ def test_in_a_branch_only_that_branch_and_the_steps_after_the_join_are_repeated(
 
     scenario.rerun("a1")
 
-    assert kept(before, scenario) == {"fork_join", "b1", "b2", "join", "a1"}
+    assert unchanged_tasks(before, scenario) == {"fork_join", "b1", "b2", "join", "a1"}
     assert scenario.statuses == {
         "fork_join": "COMPLETED", "b1": "COMPLETED", "b2": "COMPLETED", "join": "IN_PROGRESS", "a1": "SCHEDULED",
     }  # fmt: skip
@@ -235,7 +235,7 @@ def test_a_join_is_evaluated_again_with_the_existing_tasks(clock):
     scenario.rerun("join")
 
     assert scenario.statuses["join"] == "COMPLETED"
-    assert kept(before, scenario) == {"fork_join", "a1", "a2", "b1", "b2", "join"}
+    assert unchanged_tasks(before, scenario) == {"fork_join", "a1", "a2", "b1", "b2", "join"}
     assert scenario.is_waiting_for("z")
 
 
@@ -246,7 +246,7 @@ def test_a_join_that_waits_for_an_earlier_step_of_the_branch_is_preserved(clock)
 
     scenario.rerun("a2")
 
-    assert kept(before, scenario) == {"fork_join", "a1", "b", "join", "z", "a2"}
+    assert unchanged_tasks(before, scenario) == {"fork_join", "a1", "b", "join", "z", "a2"}
     scenario.complete("a2")
     assert scenario.status == "COMPLETED"
 
@@ -276,7 +276,7 @@ def test_in_a_loop_its_iteration_continues_and_later_iterations_are_repeated(clo
 
     scenario.rerun("b__2")
 
-    assert kept(before, scenario) == {"l", "a__1", "b__1", "a__2", "b__2"}
+    assert unchanged_tasks(before, scenario) == {"l", "a__1", "b__1", "a__2", "b__2"}
     assert scenario.statuses == {
         "l": "IN_PROGRESS", "a__1": "COMPLETED", "b__1": "COMPLETED", "a__2": "COMPLETED", "b__2": "SCHEDULED",
     }  # fmt: skip
@@ -340,7 +340,7 @@ def test_nested_loops_both_continue_in_their_iterations(clock):
 
     scenario.rerun("a__1__2")
 
-    assert kept(before, scenario) == {"o", "i__1", "a__1__1", "a__1__2"}
+    assert unchanged_tasks(before, scenario) == {"o", "i__1", "a__1__1", "a__1__2"}
     assert scenario.statuses == {
         "o": "IN_PROGRESS", "i__1": "IN_PROGRESS", "a__1__1": "COMPLETED", "a__1__2": "SCHEDULED",
     }  # fmt: skip
@@ -357,7 +357,7 @@ def test_in_a_loop_in_a_fork_in_a_loop_the_other_branch_keeps_its_iteration(cloc
 
     scenario.rerun("a__1__1")
 
-    assert kept(before, scenario) == {"o", "fork_join__1", "i__1", "b__1", "join__1", "a__1__1"}
+    assert unchanged_tasks(before, scenario) == {"o", "fork_join__1", "i__1", "b__1", "join__1", "a__1__1"}
     assert scenario.is_waiting_for("a__1__1")
     scenario.complete("a", "a", "c", "a", "a", "b", "c", "z")
     assert scenario.status == "COMPLETED"
@@ -393,7 +393,7 @@ def test_in_a_case_of_a_switch_that_case_continues(clock):
 
     scenario.rerun("x2")
 
-    assert kept(before, scenario) == {"way", "x1", "x2"}
+    assert unchanged_tasks(before, scenario) == {"way", "x1", "x2"}
     scenario.complete("x2", "z")
     assert scenario.status == "COMPLETED"
     assert scenario.task("j").output == {"by": "x2"}
@@ -443,7 +443,7 @@ def test_one_branch_of_a_dynamic_fork_is_repeated(clock):
 
     scenario.rerun("q")
 
-    assert kept(before, scenario) == {"fan", "p", "r", "join", "q"}
+    assert unchanged_tasks(before, scenario) == {"fan", "p", "r", "join", "q"}
     assert scenario.task("q").input == {"n": "q"}
     assert scenario.statuses["join"] == "IN_PROGRESS"
     scenario.worker("pay").completes(by="again")
@@ -493,7 +493,7 @@ def test_steps_inside_a_dynamic_branch_are_repeated(clock):
 
     scenario.rerun("b__1")
 
-    assert kept(before, scenario) == {"fan", "c", "join", "l", "a__1", "b__1"}
+    assert unchanged_tasks(before, scenario) == {"fan", "c", "join", "l", "a__1", "b__1"}
     scenario.complete("b", "a", "b", "z")
     assert scenario.status == "COMPLETED"
     well(scenario)

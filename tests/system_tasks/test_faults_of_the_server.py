@@ -17,7 +17,7 @@ from conductor_app.events.sinks import PROVIDERS
 from conductor_app.system_tasks import runner
 from conductor_app.system_tasks.registry import BuiltInWorker, workers
 from tests.ai.conftest import chat
-from tests.ai.model_server import CHAT, chunks, said
+from tests.ai.model_server import CHAT, chat_answer, chunks
 from tests.builders import event
 from tests.fault_injection import ERRORS, Fault
 from tests.free_port import free_port
@@ -35,7 +35,7 @@ def web(settings):
         server.answers["/pay"] = json_answer({"paid": True})
         settings.CONDUCTOR_AI_OPENAI_API_KEY = "sk-the-key"
         settings.CONDUCTOR_AI_OPENAI_BASE_URL = f"{server.url}/v1"
-        server.answers[CHAT] = said("Blue.")
+        server.answers[CHAT] = chat_answer("Blue.")
         yield server
 
 

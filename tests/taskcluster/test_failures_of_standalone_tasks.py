@@ -22,7 +22,7 @@ def queue(db, clock, monkeypatch) -> Queue:
     return Queue(clock)
 
 
-def named(queue: Queue, name: str, **fields) -> str:
+def create_named(queue: Queue, name: str, **fields) -> str:
     metadata = {"name": name, "description": "", "owner": "me@example.org", "source": "https://example.org/"}
     return queue.create(metadata=metadata, **fields)
 
@@ -34,16 +34,16 @@ def groups() -> dict[tuple[str, str], int]:
 
 def test_tasks_that_differ_by_numbers_fail_alike_in_their_queue(queue):
     for number in (1, 2):
-        queue.claim_and_report(named(queue, f"test part {number}"), "failed")
-    queue.claim_and_report(named(queue, "test part 3"), "malformed-payload")
-    queue.claim_and_report(named(queue, "test part 4"))
+        queue.claim_and_report(create_named(queue, f"test part {number}"), "failed")
+    queue.claim_and_report(create_named(queue, "test part 3"), "malformed-payload")
+    queue.claim_and_report(create_named(queue, "test part 4"))
 
     assert groups() == {("test part <n>", "failed"): 2, ("test part <n>", "malformed-payload"): 1}
     assert set(FailureGroup.objects.values_list("definition", flat=True)) == {LINUX}
 
 
 def test_each_failed_attempt_is_counted_with_its_worker(queue):
-    id = named(queue, "flaky", retries=1)
+    id = create_named(queue, "flaky", retries=1)
     queue.claim_and_report(id, "intermittent-task")
     queue.claim_specific_task(id)
     queue.later(1201)
@@ -54,8 +54,8 @@ def test_each_failed_attempt_is_counted_with_its_worker(queue):
 
 
 def test_a_missed_deadline_is_a_failure_and_a_cancelation_is_not(queue):
-    waits = named(queue, "late", dependencies=[named(queue, "first")])
-    stopped = named(queue, "stopped")
+    waits = create_named(queue, "late", dependencies=[create_named(queue, "first")])
+    stopped = create_named(queue, "stopped")
     queue.post(f"/task/{stopped}/cancel")
     queue.later(3661)
 
@@ -77,7 +77,7 @@ def test_a_failure_is_one_statement_more(queue):
 
 
 def test_the_page_of_the_group_leads_to_the_tasks(queue, admin_client):
-    id = named(queue, "build")
+    id = create_named(queue, "build")
     queue.claim_and_report(id, "failed")
     groups()
     [group] = FailureGroup.objects.all()
@@ -91,7 +91,7 @@ def test_the_page_of_the_group_leads_to_the_tasks(queue, admin_client):
 
 
 def test_failures_are_deleted_with_their_task(queue):
-    queue.claim_and_report(named(queue, "build"), "failed")
+    queue.claim_and_report(create_named(queue, "build"), "failed")
 
     [(id,)] = Failure.objects.values_list("task_id")
     expiry.delete_task(id)

@@ -42,10 +42,10 @@ def needs_a_signature(settings, clock):
 @pytest.fixture
 def fleet(clock):
     """Return a Taskcluster client and its credentials."""
-    return made("fleet/1", "queue:claim-work:proj/*", "assume:reader", "auth:create-client:fleet/1/*")
+    return new_credentials("fleet/1", "queue:claim-work:proj/*", "assume:reader", "auth:create-client:fleet/1/*")
 
 
-def made(id, *scopes, days=1):
+def new_credentials(id, *scopes, days=1):
     _, token = create_client(id, ClientSettings(scopes, product_clock.now() + days * DAY_MS), "olga")
     return credentials(id, token)
 
@@ -199,7 +199,7 @@ def test_credentials_issued_for_a_task_are_valid_only_for_that_task(clock):
 
 def test_a_client_cannot_have_the_name_of_the_issuer():
     with pytest.raises(Invalid, match="client id"):
-        made(clients.ISSUER_CLIENT_ID, "*")
+        new_credentials(clients.ISSUER_CLIENT_ID, "*")
 
 
 def test_a_signed_address_is_good_for_reading(fleet):
@@ -292,7 +292,7 @@ class TestOnLoopback:
         assert authenticate(request(**stranger), bytes) is OPEN_ACCESS_CALLER
         assert "whatever:there/is" in OPEN_ACCESS_CALLER.scopes
 
-        made("fleet/1", "*")
+        new_credentials("fleet/1", "*")
 
         with pytest.raises(Unauthenticated):
             authenticate(request(**stranger), bytes)
