@@ -129,9 +129,10 @@ def render_fact(content: SafeString, label: str, css: str | None = None) -> Safe
 
 
 @register.simple_block_tag(name="placeholder")
-def render_placeholder(content: SafeString, title: str, css: str = "") -> SafeString:
-    """Return the text that stands in the place of an empty list or page, under a title."""
-    return format_html('<div class="{}"><h2>{}</h2>{}</div>', f"empty {css}".strip(), title, content)
+def render_placeholder(content: SafeString, title: str, css: str = "", action: str = "", url: str = "") -> SafeString:
+    """Return the text that stands in the place of an empty list or page, under a title, and a link as a button."""
+    link = format_html('<p><a class="button default" href="{}">{}</a></p>', url, action) if action and url else ""
+    return format_html('<div class="{}"><h2>{}</h2>{}{}</div>', f"empty {css}".strip(), title, content, link)
 
 
 @register.simple_block_tag(name="listing")

@@ -212,11 +212,12 @@ Source = Callable[[HttpRequest, str], Iterator[PaletteHit]]
 
 
 class ServerAwareChangeList(ChangeList):
-    """A list that knows the server's base URL, which its empty state shows in sample commands."""
+    """A list that knows what its empty state shows: the server's base URL, and the address that adds a row."""
 
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         self.server = server_address(request)
         super().__init__(request, *args, **kwargs)
+        self.add_address = "add/" if self.model_admin.has_add_permission(request) else ""
 
     def unfiltered_paginator(self) -> CappedPaginator:
         """Return a paginator over all rows, which counts them when a filter hides every row."""

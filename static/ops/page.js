@@ -217,6 +217,7 @@
     for (const page of sample ? recent.filter((each) => each.address !== location.pathname) : []) {
       const line = sample.cloneNode(true), link = line.querySelector("a");
       link.href = page.address;
+      link.querySelector(".hit-key")?.remove();
       link.querySelector(".kind").textContent = list.dataset.recent;
       link.querySelector("b").textContent = page.name;
       link.querySelector(".muted").textContent = page.note;

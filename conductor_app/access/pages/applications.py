@@ -197,12 +197,17 @@ class ApplicationAdmin(GrantedRowsAdmin):
     created = moment_column("created_at", gettext_lazy("created"))
 
 
+def _in_words(name: str) -> str:
+    """Return a name of the API, such as `WORKFLOW_DEF`, as a person reads it."""
+    return name.replace("_DEF", "_DEFINITION").replace("_", " ").capitalize()
+
+
 class GrantForm(forms.ModelForm):
     """A user or group, a target and the accesses to it."""
 
-    target_type = forms.ChoiceField(choices=[(each, each) for each in sorted(GRANTABLE_TARGET_TYPES)])
+    target_type = forms.ChoiceField(choices=[(each, _in_words(each)) for each in sorted(GRANTABLE_TARGET_TYPES)])
     target_id = forms.CharField(max_length=512, help_text=gettext_lazy("Name, prefix (order_*), or key:value for TAG"))
-    access = forms.ChoiceField(choices=[(each, each) for each in ACCESSES])
+    access = forms.ChoiceField(choices=[(each, _in_words(each)) for each in ACCESSES])
 
     class Meta:
         model = Grant

@@ -235,8 +235,10 @@ class AuditedUserAdmin(AuditedAdmin, AdministratorsMixin, CheckboxAdmin, SignInF
     search_help_text = gettext_lazy("Part of a name or email address")
     readonly_fields = ("last_seen", "joined", "sign_in")
     fieldsets = (
-        *(UserAdmin.fieldsets or ())[:-1],
-        (gettext_lazy("Sign-in"), {"fields": ("sign_in", "last_seen", "joined")}),
+        (None, {"fields": ("username", "password", ("first_name", "last_name"), "email")}),
+        (gettext_lazy("Access"), {"fields": (("is_active", "is_staff", "is_superuser"), "groups")}),
+        (gettext_lazy("Single permissions"), {"fields": ("user_permissions",), "classes": ("collapse",)}),
+        (gettext_lazy("Sign-in"), {"fields": ("sign_in", ("last_seen", "joined"))}),
     )
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:

@@ -87,6 +87,12 @@ class StartForm(forms.Form):
     stop_before = forms.ChoiceField(required=False, label=gettext_lazy("Stop before step"))
     reason = forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"))
 
+    @property
+    def has_rare_options(self) -> bool:
+        """Return True if an option that the page folds has a value or an error."""
+        rare = (self[name] for name in ("idempotency_key", "labels", "domains", "reason"))
+        return any(field.value() or field.errors for field in rare)
+
     def clean_labels(self) -> list[str]:
         """Parse comma-separated labels."""
         try:
