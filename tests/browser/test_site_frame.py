@@ -34,6 +34,7 @@ def orders(transactional_db):
 def test_screens_fit_obey_their_policy_and_are_accessible(page, orders):
     for path in SCREENS:
         assert_usable_by_everybody(page, path)
+        assert_accessible(page, ["target-size"])
 
 
 def test_a_narrow_header_shows_all_problems(page, orders):
