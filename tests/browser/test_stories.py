@@ -160,7 +160,7 @@ def test_a_workflow_with_fork_loop_and_human_task_is_built_tested_and_started_wi
         if ref:
             set_field(page, "Reference", ref)
 
-    story.click(page.get_by_role("link", name="New workflow"), opens="**/add/")
+    story.click(page.locator(".title-row").get_by_role("link", name="New workflow"), opens="**/add/")
     set_field(page, "Name", "parcels")
     set_field(page, "Owner", "team@example.com")
     add_step("tasks[0]", "worker task", "pack")

@@ -200,13 +200,13 @@ const greet = {
 new TaskManager(clients.getClient(), [greet]).startPolling();
 """
 JAVA = """\
-//DEPS org.conductoross:conductor-client:6.0.0
 import com.netflix.conductor.client.automator.TaskRunnerConfigurer;
 import com.netflix.conductor.client.http.ConductorClient;
 import com.netflix.conductor.client.http.TaskClient;
 import com.netflix.conductor.client.worker.Worker;
 import com.netflix.conductor.common.metadata.tasks.TaskResult;
 import java.util.List;
+//DEPS org.conductoross:conductor-client:6.0.0
 
 public final class Greeter {
     public static void main(String[] args) throws InterruptedException {
