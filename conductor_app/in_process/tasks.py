@@ -3,6 +3,7 @@
 The module imports nothing of Django, so that a project can use the decorator in any module.
 """
 
+import functools
 import inspect
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -98,19 +99,21 @@ class WorkerTask:
 
     @property
     def place(self) -> str:
-        """Return the full name of the function."""
-        return f"{self.function.__module__}.{self.function.__qualname__}"
+        """Return the full name of the function, with the line of a lambda, because those of a module share a name."""
+        function = plain_function(self.function)
+        line = f":{function.__code__.co_firstlineno}" if function.__name__ == "<lambda>" else ""
+        return f"{function.__module__}.{function.__qualname__}{line}"
 
     @property
     def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
+        return inspect.iscoroutinefunction(plain_function(self.function))
 
     @property
     def definition(self) -> dict[str, Any]:
         """Return the task definition that the arguments of the decorator describe."""
         return {
             "name": self.name,
-            "description": (inspect.getdoc(self.function) or "").partition("\n")[0],
+            "description": (inspect.getdoc(plain_function(self.function)) or "").partition("\n")[0],
             "retryCount": self.retries,
             "retryLogic": "FIXED",
             "retryDelaySeconds": self.retry_seconds,
@@ -138,7 +141,7 @@ class WorkerTask:
 
     def _context_parameters(self) -> Iterator[str]:
         try:
-            annotations = typing.get_type_hints(self.function)
+            annotations = typing.get_type_hints(plain_function(self.function))
         except NameError:
             # An annotation of another parameter names what is imported for type checkers only.
             annotations = {name: each.annotation for name, each in self.parameters.items()}
@@ -172,7 +175,8 @@ def worker_task(
 
     Raises:
         ValueError: when the name or a duration is invalid, or another function has the name.
-        TypeError: when an atomic function is asynchronous, or a parameter cannot be passed by name.
+        TypeError: when the object is no function that returns, an atomic one is asynchronous, or a parameter cannot be
+            passed by name.
     """
     if not name or ":" in name or "\0" in name or len(name) > 255:
         raise ValueError(f"The name of a task must have 1 to 255 characters and no colon (got {name!r}).")
@@ -185,7 +189,7 @@ def worker_task(
     )
 
     def register(function: FunctionT) -> FunctionT:
-        parameters = inspect.signature(function).parameters
+        parameters = _parameters_of(function, name)
         task = WorkerTask(
             name, function, atomic, domain, retries, retry_seconds, lease_seconds, timeout_seconds, parameters
         )
@@ -200,6 +204,38 @@ def worker_task(
         return function
 
     return register
+
+
+def plain_function(function: Any) -> Any:
+    """Return the function whose code is executed: that of a method, a partial or an object that can be called."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = getattr(function, "__func__", function)
+    return function if inspect.isroutine(function) else type(function).__call__
+
+
+def _parameters_of(function: Any, name: str) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of what will execute the tasks of a name.
+
+    Raises:
+        TypeError: when it cannot.
+    """
+    if isinstance(function, type) or not callable(function):
+        raise TypeError(f"The task {name} needs a function (got {function!r}).")
+    plain = plain_function(function)
+    if inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain):
+        raise TypeError(f"The function of the task {name} must return its output instead of yielding values.")
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:
+        raise TypeError(f"The parameters of {function!r} for the task {name} are unknown. Use a function.") from None
+    owner = function.__qualname__.rpartition(".")[0] if inspect.isfunction(function) else ""
+    if next(iter(parameters), "") in ("self", "cls") and owner and not owner.endswith("<locals>"):
+        raise TypeError(
+            f"The task {name} needs a function, but {function.__qualname__} is a method. "
+            "Use a function outside of the class, or pass a bound method: worker_task(…)(instance.method)."
+        )
+    return parameters
 
 
 def require_durations(name: str, **values: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core import checks
+from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
 from django.utils.crypto import get_random_string
 
@@ -111,7 +112,11 @@ def served_queues(named: Collection[str] = ()) -> set[str]:
     """
     names: set[str] = set()
     for alias in getattr(settings, "TASKS", {}):
-        backend = task_backends[alias]
+        try:
+            backend = task_backends[alias]
+        except ImproperlyConfigured:
+            # Another backend is wrong. Its use is an error that names it.
+            continue
         if isinstance(backend, ConductorBackend):
             names |= {f"{QUEUE_PREFIX}{name}" for name in backend.queues or {DEFAULT_TASK_QUEUE_NAME}}
             if not backend.queues:

@@ -333,6 +333,7 @@ class Pool:
     def __init__(self, size: int = POOL_SIZE, queue_seconds: float = QUEUE_SECONDS) -> None:
         self._size, self._queue_seconds = size, queue_seconds
         self.drop_helpers()
+        _follow_process()
         POOLS.add(self)
 
     def evaluate(
@@ -521,8 +522,11 @@ def _for_each_pool(action: Callable[[Pool], None]) -> Callable[[], None]:
     return apply
 
 
-atexit.register(_for_each_pool(Pool.close))
-os.register_at_fork(after_in_child=_for_each_pool(Pool.drop_helpers))
+@cache
+def _follow_process() -> None:
+    """Close the pools when this process ends, and let a forked one have helpers of its own. For the first pool."""
+    atexit.register(_for_each_pool(Pool.close))
+    os.register_at_fork(after_in_child=_for_each_pool(Pool.drop_helpers))
 
 
 SECONDS = 2.0

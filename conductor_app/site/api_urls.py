@@ -276,6 +276,7 @@ urlpatterns = [
     ),
     path("openapi.json", pages.OpenApiDocument.as_view(), name="openapi"),
     path("docs", pages.docs_page, name="openapi-page"),
+    path("docs/<str:name>", pages.docs_file, name="openapi-file"),
     path("docs.js", pages.docs_script, name="openapi-script"),
     re_path(r"", UnknownAddress.as_view()),
 ]

@@ -32,6 +32,10 @@ class Shop:
             **self.variables,
         }
 
+    def change(self, **settings: Any) -> None:
+        """Replace settings of the project by other ones."""
+        self.variables["SHOP_SETTINGS"] = json.dumps(settings)
+
     def call(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Execute a command of `manage.py`, and return its end with all that it printed."""
         return subprocess.run(

@@ -21,6 +21,7 @@ assert browser.post("/conductor/admin/login/", form).headers["Location"] == "/co
 from django.urls import reverse
 todo, seen, problems = [reverse("conductor:run", args=[order.run_id]), "/conductor/admin/"], set(), []
 FORMS = re.compile(r"/(do|labels|columns|archive|tool|breakpoints|delete|logout)/")
+GEOMETRY = re.compile(r' (?:width|height|r|c?[xy][12]?)="[^"]*\\d,\\d{3}[^"]*"')
 while todo:
     address = todo.pop()
     if address in seen or FORMS.search(address):
@@ -31,11 +32,16 @@ while todo:
         problems.append((address, reply.status_code))
     if reply.streaming or not reply.headers.get("Content-Type", "").startswith("text/html"):
         continue
+    problems += GEOMETRY.findall(reply.content.decode())
     links = set(re.findall(r'(?:href|action|data-live|src)="(/[^"#?]*)', reply.content.decode()))
     problems += [(address, link) for link in links if not link.startswith(("/conductor/", "/static/"))]
     todo += [link for link in links if link.startswith("/conductor/admin/") and link != "/conductor/admin/queue/"]
 theirs = browser.get("/admin/").content.decode()
-result = [problems, len(seen) > 80, "Website-Verwaltung" in theirs, "ops/ops.css" in theirs]
+docs = browser.get("/conductor/api/docs").content.decode()
+files = re.findall('(?:src|href|data-document)="([^"]+)', docs)
+problems += [each for each in files if not each.startswith("/conductor/api/") or browser.get(each).status_code != 200]
+result = [problems, len(seen) > 80, len(files), "ops/ops.css" in theirs]
+result.append(re.sub("<[^>]*>", "", theirs.partition('id="site-name"')[2].partition("</div>")[0]).strip(" >\\n"))
 """
 STAFF = """
 from accounts.models import User
@@ -56,7 +62,24 @@ result = [before, *after, *(browser.get(f"/conductor/{each}").status_code for ea
 
 @pytest.mark.django_db(transaction=True)
 def test_all_pages_are_below_the_path_and_the_admin_site_of_the_project_stays_its_own(shop):
-    assert shop.execute(CRAWL) == [[], True, True, False]
+    assert shop.execute(CRAWL) == [[], True, 5, False, "Django-Verwaltung"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"USE_TZ": False, "TIME_ZONE": "Asia/Kathmandu"},
+        {"LANGUAGE_CODE": "ar", "LANGUAGES": [["ar", "Arabic"]], "USE_THOUSAND_SEPARATOR": True},
+    ],
+    ids=["without time zones", "another language"],
+)
+def test_pages_work_with_other_settings_of_the_project_and_an_admin_site_of_its_own(shop, settings):
+    apps = ["shop.apps.ShopAdminConfig", "django.contrib.auth", "django.contrib.contenttypes"]
+    apps += ["django.contrib.sessions", "django.contrib.messages", "django.contrib.staticfiles"]
+    shop.change(INSTALLED_APPS=[*apps, "conductor_app", "accounts", "orders"], **settings)
+
+    assert shop.execute(CRAWL) == [[], True, 5, False, "Shop"]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -20,6 +20,53 @@ from conductor_app import start_workflow
 assert not [name for name in sys.modules if name.split(".")[0] in {"django", "celery", "kombu", "psycopg"}]
 assert threading.active_count() == 1 and set(os.listdir("/proc/self/fd")) == before[1]
 """
+STATE = """
+import atexit, faulthandler, gc, locale, logging, os, signal, sys, threading, time, warnings
+def state():
+    loggers = {name: logger for name, logger in logging.root.manager.loggerDict.items()
+               if isinstance(logger, logging.Logger)} | {"root": logging.root}
+    return {
+        "signals": {number: signal.getsignal(number) for number in signal.valid_signals()},
+        "logging": {name: (each.level, list(each.handlers), list(each.filters), each.propagate, each.disabled)
+                    for name, each in loggers.items() if each.handlers or each.filters or each.level or each.disabled},
+        "log records": (logging.getLogRecordFactory(), logging.getLoggerClass(), logging.root.manager.disable),
+        "threads": [thread.name for thread in threading.enumerate()],
+        "warnings": (list(warnings.filters), warnings.showwarning),
+        "locale": (locale.setlocale(locale.LC_ALL), time.tzname),
+        "environment": {**os.environ, "TZ": "", "DJANGO_SETTINGS_MODULE": ""},
+        "hooks": (sys.excepthook, threading.excepthook, sys.unraisablehook, sys.displayhook, list(sys.meta_path)),
+        "garbage": (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()),
+        "limits": (sys.getrecursionlimit(), sys.getswitchinterval(), os.getcwd(), os.umask(0o22), os.umask(0o22)),
+        "exit": atexit._ncallbacks(),
+    }
+"""
+SAME = (
+    STATE
+    + """
+def require_same(before):
+    for name, now in state().items():
+        assert now == before[name], (name, before[name], now)
+os.environ["DJANGO_SETTINGS_MODULE"] = "shop.settings"
+import django
+from django.conf import settings
+apps = settings.INSTALLED_APPS
+if sys.argv[1] == "import":
+    before = state()
+    import conductor_app
+    for name in conductor_app.__all__:
+        getattr(conductor_app, name)
+else:
+    # Django, the other apps and psycopg, which sets the level of its logger, change some, so they are loaded first.
+    import psycopg
+    settings.INSTALLED_APPS = [name for name in apps if name not in ("conductor_app", "orders")]
+    django.setup()
+    before = state()
+    from django.apps import registry
+    settings.INSTALLED_APPS = apps
+    registry.apps.set_installed_apps(apps)
+require_same(before)
+"""
+)
 SETUP = """
 import os, sys, threading
 def opened():
@@ -58,6 +105,10 @@ def test_the_start_of_another_project_starts_nothing_and_changes_no_setting(shop
     subprocess.run([sys.executable, "-c", SETUP], cwd=PROJECT, env=shop.environment, check=True, timeout=60)
 
 
+def test_the_app_changes_nothing_of_the_process_of_another_project(shop):
+    subprocess.run([sys.executable, "-c", SAME, "setup"], cwd=PROJECT, env=shop.environment, check=True, timeout=60)
+
+
 def test_the_checks_of_a_project_find_nothing(shop):
     assert "no issues" in shop.manage("check", "--fail-level", "WARNING")
 
@@ -90,6 +141,45 @@ def test_tables_that_a_router_sends_to_another_database_are_an_error(shop):
     said = shop.call("check").stdout
 
     assert "conductor.E003" in said and "sends the tables of conductor_app to the database 'other'" in said
+
+
+@pytest.mark.parametrize(
+    ("setting", "name", "code"),
+    [
+        ("INSTALLED_APPS", "django.contrib.messages", "E007"),
+        ("INSTALLED_APPS", "django.contrib.admin", "E007"),
+        ("INSTALLED_APPS", "django.contrib.sessions", "E007"),
+        ("INSTALLED_APPS", "django.contrib.staticfiles", "E007"),
+        ("MIDDLEWARE", "django.contrib.sessions.middleware.SessionMiddleware", "E007"),
+        ("MIDDLEWARE", "django.contrib.messages.middleware.MessageMiddleware", "E007"),
+    ],
+)
+def test_what_the_pages_need_and_the_project_lacks_is_an_error_with_a_hint(shop, setting, name, code):
+    listed = shop.execute(f"from django.conf import settings; result = list(settings.{setting})")
+    shop.change(**{setting: [each for each in listed if each != name]}, ROOT_URLCONF="shop.pages_only")
+
+    said = shop.call("check").stdout
+
+    assert f"conductor.{code}" in said and f"{name!r}." in said and f"HINT: Add it to {setting}" in said
+    assert "Traceback" not in said
+
+
+def test_users_whose_keys_are_no_numbers_are_an_error_only_with_the_pages(shop):
+    shop.variables = {"SHOP_UUID": "1"}
+    said = shop.call("check").stdout
+    assert "conductor.E008" in said and "accounts.User has a UUIDField" in said
+
+    shop.change(ROOT_URLCONF="shop.no_pages")
+    assert "no issues" in shop.manage("check")
+
+
+@pytest.mark.parametrize("name", ["django.contrib.auth", "django.contrib.contenttypes"])
+def test_an_app_whose_tables_are_missing_is_named(shop, name):
+    shop.change(INSTALLED_APPS=sorted({"django.contrib.auth", "django.contrib.contenttypes", "conductor_app"} - {name}))
+
+    said = shop.call("check").stdout
+
+    assert f"conductor_app requires {name!r}. Add what is missing to INSTALLED_APPS." in said
 
 
 ORDER = """

@@ -238,6 +238,12 @@ def test_a_backend_without_a_list_of_queues_accepts_any(tasks):
     assert result.status == SUCCESSFUL and result.task.backend == "any"
 
 
+def test_a_worker_serves_its_queues_although_another_backend_cannot_be_imported(tasks, settings):
+    settings.TASKS = {"default": {"BACKEND": BACKEND}, "other": {"BACKEND": "does.not.exist"}}
+
+    assert executed(tasks.noop.enqueue()).status == SUCCESSFUL
+
+
 def test_a_queue_that_no_backend_has_is_an_error(settings):
     settings.TASKS = {"default": {"BACKEND": BACKEND}}
 

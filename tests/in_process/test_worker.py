@@ -1,6 +1,7 @@
 """How the functions of a project execute tasks: arguments, results, failures, transactions, leases and cancellation."""
 
 import asyncio
+from functools import partial
 from threading import Event
 from time import monotonic
 
@@ -464,3 +465,79 @@ def test_functions_that_cannot_be_called_by_name_are_refused():
     worker_task("a")(atomic)
     with pytest.raises(ValueError, match="have two functions"):
         worker_task("a")(test_an_invalid_declaration_is_a_clear_error)
+
+
+class Cashier:
+    """Charges in a currency."""
+
+    def __init__(self, currency):
+        self.currency = currency
+
+    def charge(self, amount, task: TaskContext):
+        return {"charged": f"{amount} {self.currency}", "step": task.step}
+
+    async def acharge(self, amount):
+        return await asyncio.sleep(0, {"charged": amount})
+
+    @staticmethod
+    def free(amount):
+        return {"charged": 0}
+
+    def __call__(self, amount, task: TaskContext):
+        return self.charge(amount, task)
+
+
+CHARGED = {"charged": "5 CHF", "step": "charge"}
+
+
+@pytest.mark.parametrize(
+    ("function", "output"),
+    [
+        (Cashier("CHF").charge, CHARGED),
+        (Cashier("CHF"), CHARGED),
+        (partial(Cashier.charge, Cashier("CHF")), CHARGED),
+        (partial(Cashier("EUR").charge, amount=1), {"charged": "5 EUR", "step": "charge"}),
+        (Cashier("CHF").acharge, {"charged": 5}),
+        (partial(Cashier("CHF").acharge), {"charged": 5}),
+        (Cashier.__dict__["free"], {"charged": 0}),
+        (lambda amount: {"charged": amount}, {"charged": 5}),
+    ],
+)
+def test_methods_partials_and_objects_execute_tasks(function, output):
+    worker_task("charge")(function)
+
+    assert execute().task("charge").output == output
+
+
+def yields(amount):
+    yield amount
+
+
+async def yields_later(amount):
+    yield amount
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (Cashier.charge, "Cashier.charge is a method"),
+        (Cashier, "needs a function"),
+        (classmethod(yields), "needs a function"),
+        ("charge", "needs a function"),
+        (yields, "must return its output"),
+        (yields_later, "must return its output"),
+        (partial(yields), "must return its output"),
+        (dict.fromkeys, "by name"),
+        (min, "are unknown"),
+    ],
+)
+def test_what_cannot_execute_a_task_is_refused_at_once(function, message):
+    with pytest.raises(TypeError, match=message):
+        worker_task("charge")(function)
+
+
+def test_two_lambdas_of_a_name_are_refused():
+    worker_task("charge")(lambda: 1)
+
+    with pytest.raises(ValueError, match="have two functions"):
+        worker_task("charge")(lambda: 2)

@@ -1,13 +1,14 @@
 """The OpenAPI document, and a page to read it and to try requests. All files are served from here."""
 
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.templatetags.static import static
 from django.urls import reverse
 
@@ -23,7 +24,8 @@ API_INFO = {
 }
 PAGE_TEMPLATE = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 PAGE_SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
-
+LIBRARY = "drf_spectacular_sidecar/swagger-ui-dist"
+LIBRARY_FILES = ("favicon-32x32.png", "swagger-ui.css", "swagger-ui-bundle.js")
 
 _building = Lock()
 
@@ -62,7 +64,7 @@ def docs_page(request: HttpRequest) -> HttpResponse:
     user = getattr(request, "user", None)
     if conf.api_access != "open" and not (user is not None and user.is_staff):
         return redirect_to_login(request.get_full_path(), reverse("admin:login"))
-    files = static("drf_spectacular_sidecar/swagger-ui-dist/x").removesuffix("x")
+    files = (static(f"{LIBRARY}/x") if conf.is_server else reverse("openapi-file", args=["x"])).removesuffix("x")
     addresses = {"document": reverse("openapi"), "script": reverse("openapi-script"), "files": files}
     addresses["cookie"] = settings.CSRF_COOKIE_NAME
     return HttpResponse(PAGE_TEMPLATE.format(title=API_INFO["TITLE"], **addresses))
@@ -71,3 +73,16 @@ def docs_page(request: HttpRequest) -> HttpResponse:
 def docs_script(request: HttpRequest) -> HttpResponse:
     """GET /api/docs.js: the script of the page, in a separate file because pages may not contain inline scripts."""
     return HttpResponse(PAGE_SCRIPT, content_type="text/javascript; charset=utf-8")
+
+
+def docs_file(request: HttpRequest, name: str) -> FileResponse:
+    """GET /api/docs/NAME: a file of the page's library, which another Django project does not have among its apps.
+
+    Raises:
+        Http404: when the page has no such file.
+    """
+    package = find_spec("drf_spectacular_sidecar")
+    if name not in LIBRARY_FILES or package is None or not package.submodule_search_locations:
+        raise Http404
+    path = Path(package.submodule_search_locations[0]) / "static" / LIBRARY / name
+    return FileResponse(path.open("rb"), headers={"Cache-Control": "max-age=86400"})

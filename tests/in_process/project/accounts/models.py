@@ -1,5 +1,7 @@
 """Users with an e-mail address instead of a name."""
 
+import os
+import uuid
 from typing import ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
@@ -16,6 +18,8 @@ class Users(BaseUserManager):
 
 
 class User(AbstractBaseUser, PermissionsMixin):
+    if "SHOP_UUID" in os.environ:
+        id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     email = models.EmailField(unique=True)
     is_staff = models.BooleanField(default=False)
     is_active = models.BooleanField(default=True)

@@ -64,3 +64,4 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 STATIC_URL = "static/"
 TASKS = {"default": {"BACKEND": "conductor_app.in_process.tasks_backend.ConductorBackend"}}
 CONDUCTOR = json.loads(os.environ.get("SHOP_CONDUCTOR", "{}"))
+globals().update(json.loads(os.environ.get("SHOP_SETTINGS", "{}")))

@@ -1,0 +1,3 @@
+"""No pages of conductor_app."""
+
+urlpatterns: list[object] = []
