@@ -7,15 +7,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from inspect import iscoroutinefunction, signature
+from time import monotonic
 from typing import Any
 
 from django.core.exceptions import SuspiciousOperation
 from django.db import transaction
+from django.db.models.signals import post_migrate
 from django.utils.module_loading import import_string
 
 from ..core.decide import Report
 from ..core.definition import Definition
 from ..core.states import ATTEMPT, COMPLETED, LEASED, RUN
+from ..db.statements import is_in_transaction
 from ..definitions.models import ResolvedDefinition
 from ..definitions.resolved_definitions import resolve_requested
 from ..runs.commands.start import StartRequest, start_run
@@ -48,7 +51,12 @@ INPUTS = ("function", "args", "kwargs", "backend", "queue_name", "run_after")
 EXCEPTION = "exception"
 """The path of the exception class in the output of a failed attempt. Its traceback is in the log of the task."""
 MAX_REASON = 2_000
-_definitions: Slot[dict[tuple[str, str, TaskOptions], Definition]] = process_state.slot(dict)
+CHECK_SECONDS = 1.0
+"""The time for which a stored definition is known to exist. `manage.py flush` may delete it."""
+DefinitionKey = tuple[str, str, TaskOptions]
+"""The path of a function, its queue and its options."""
+_definitions: Slot[dict[DefinitionKey, tuple[Definition, float]]] = process_state.slot(dict)
+"""Stored definitions, each with the monotonic time until which it need not be looked up."""
 LOST, CANCELED = "builtins.TimeoutError", "asyncio.exceptions.CancelledError"
 
 
@@ -77,13 +85,30 @@ def start(result: TaskResult, options: TaskOptions) -> str:
 def resolved_definition(path: str, queue_name: str, options: TaskOptions) -> Definition:
     """Return the stored definition of the run of a task. This process stores each one once."""
     known, key = _definitions.value, (path, queue_name, options)
-    found = known.get(key)
-    # A test may have flushed the table.
-    if found is None or not ResolvedDefinition.objects.filter(pk=found.hash).exists():
-        found = resolve_requested(path, None, definition_of(*key), clock.now())
-        # A rollback also removes the row.
-        transaction.on_commit(partial(known.__setitem__, key, found))
+    found, checks_at = known.get(key, (None, 0.0))
+    if found is not None and monotonic() < checks_at:
+        return found
+    if found is not None and ResolvedDefinition.objects.filter(pk=found.hash).exists():
+        known[key] = found, monotonic() + CHECK_SECONDS
+        return found
+    found = resolve_requested(path, None, definition_of(*key), clock.now())
+    # A rollback also removes the row.
+    transaction.on_commit(partial(_remember, known, key, found))
     return found
+
+
+def _remember(known: dict[DefinitionKey, tuple[Definition, float]], key: DefinitionKey, definition: Definition) -> None:
+    # A test case calls the hooks within its transaction, which it rolls back.
+    if not is_in_transaction():
+        known[key] = definition, monotonic() + CHECK_SECONDS
+
+
+def forget_definitions(**_: object) -> None:
+    """Look up all definitions again, because a test or a command has emptied the tables."""
+    _definitions.value.clear()
+
+
+post_migrate.connect(forget_definitions)
 
 
 def definition_of(path: str, queue_name: str, options: TaskOptions) -> dict[str, Any]:

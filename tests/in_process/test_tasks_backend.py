@@ -7,8 +7,11 @@ from importlib import import_module
 
 import pytest
 from django.contrib.auth.models import Group
+from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import transaction
+from django.db import connection, transaction
+from django.test import TestCase
+from django.test.utils import CaptureQueriesContext
 
 import conductor_app
 from conductor_app.in_process import tasks as declared
@@ -189,6 +192,42 @@ def test_a_task_exists_if_and_only_if_the_transaction_commits(tasks):
     with pytest.raises(TaskResultDoesNotExist):
         tasks.noop.get_result(undone.id)
     assert executed(result).status == SUCCESSFUL and len(tasks.seen) == 1
+
+
+def test_a_task_costs_few_statements(tasks):
+    tasks.noop.enqueue(0)
+    with CaptureQueriesContext(connection) as enqueued:
+        tasks.noop.enqueue(1)
+    tasks.noop.enqueue(2)
+    process = worker("django_tasks.default")
+    with CaptureQueriesContext(connection) as executed_three:
+        process.run_until_idle()
+    assert len(tasks.seen) == 3
+    for number in range(5):
+        tasks.noop.enqueue(number)
+    with CaptureQueriesContext(connection) as executed_five:
+        process.run_until_idle()
+
+    rows = [each["sql"].split()[2].strip('"') for each in enqueued if each["sql"].startswith("INSERT")]
+    assert rows == [f"conductor_{name}" for name in ("run", "attempt", "task", "historyentry")]
+    assert [each["sql"] for each in enqueued if each["sql"].startswith(("SELECT", "UPDATE"))] == []
+    assert len(executed_five) - len(executed_three) <= 2 * 13
+
+
+def test_a_definition_that_a_flush_has_deleted_is_stored_again(tasks):
+    tasks.noop.enqueue(1)
+    call_command("flush", interactive=False, verbosity=0)
+
+    assert executed(tasks.noop.enqueue(2)).status == SUCCESSFUL
+
+
+def test_a_definition_that_a_test_case_rolls_back_is_stored_again(tasks):
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        with TestCase.captureOnCommitCallbacks(execute=True):
+            tasks.noop.enqueue(1)
+        raise ZeroDivisionError
+
+    assert executed(tasks.noop.enqueue(2)).status == SUCCESSFUL
 
 
 def test_the_effects_of_an_atomic_task_and_its_result_are_one_transaction(tasks):
