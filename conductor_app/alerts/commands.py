@@ -24,7 +24,7 @@ from ..runs.store.outbox import send
 from ..utils import clock, randomness
 from .models import Alert, AlertFiring, AlertTarget, SavedView
 from .queries import measure_alert, newest_failure, own_views, rule_of, subject_of, views_without_user
-from .rules import check_rule
+from .rules import NOTHING_FOUND, check_rule
 
 MAX_TARGETS = 100
 MAX_VIEWS = 200
@@ -119,7 +119,9 @@ def save_alert(
 
 
 def turn_on_rule(kind: str, workflow: str, targets: Sequence[int], by: str) -> Alert:
-    """Create a rule on one workflow, or on all if `workflow` is empty. It fires for what begins after that.
+    """Create a rule on one workflow, or on all if `workflow` is empty.
+
+    It fires for causes that begin after that, and for queues that are without workers then or later.
 
     Raises:
         Invalid: when the kind is unknown, or the targets are missing or unknown.
@@ -133,7 +135,8 @@ def turn_on_rule(kind: str, workflow: str, targets: Sequence[int], by: str) -> A
         if Alert.objects.filter(kind=kind, workflow=workflow).exists():
             raise Conflict("This rule is on. Turn it off first to change its targets.")
         alert = Alert(kind=kind, workflow=workflow, threshold=1, window_minutes=1, repeat_minutes=1, by=by[:255])
-        alert.next_at, alert.seen = now, check_rule(alert, now).document()
+        is_on_queues = kind == alerts.UNPOLLED_QUEUE
+        alert.next_at, alert.seen = now, NOTHING_FOUND if is_on_queues else check_rule(alert, now).document()
         alert.save()
         alert.targets.set(rows)
         audit.record("alert", str(alert.pk), "save", by, facts={"kind": kind, "workflow": alert.subject})

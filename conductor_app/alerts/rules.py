@@ -15,6 +15,7 @@ from ..tasks.queries.queue_states import list_queues, queues_without_workers
 from .models import Alert
 
 MAX_FOUND, MAX_NAMED = 500, 3
+NOTHING_FOUND: dict[str, list[str]] = {"found": [], "fired": []}
 UNPOLLED_MINUTES = 5
 """The time for which a task must be pending before a queue without workers is announced."""
 NOUNS = {

@@ -96,14 +96,17 @@ def test_a_rule_on_queues_without_workers_fires_after_five_minutes(operator, clo
     assert Alert.objects.get().incident_at is None
 
 
-def test_a_rule_that_is_turned_on_names_the_queues_that_it_does_not_fire_for(operator, clock, mailbox):
+def test_a_rule_on_queues_fires_at_once_for_those_that_are_without_workers_when_it_is_turned_on(
+    operator, clock, mailbox
+):
     start_run_of(simple("ship"))
     clock.advance(seconds=300)
 
     page = operator.post(PAGE, {"do": "unpolled_queue", "workflow": "", "target": str(mailbox.pk)}, follow=True)
 
-    assert "from now on. It does not fire for the queues without workers now: ship." in page_text(page)
-    assert sentences(clock) == []
+    assert "Within a minute it fires for the queues without workers: ship." in page_text(page)
+    assert sentences(clock) == ["All workflows: 1 queue without workers: ship (1 pending)"]
+    assert len(sentences(clock)) == 1
 
 
 def test_the_page_lists_rules_targets_and_history_and_turns_a_rule_off(operator, clock, mailbox):

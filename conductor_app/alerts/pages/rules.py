@@ -35,7 +35,7 @@ from ..queries import (
     subject_of,
     visible_views,
 )
-from ..rules import MAX_NAMED
+from ..rules import MAX_NAMED, check_rule
 from .saved_views import list_address
 from .targets import CHANGE_PERMISSION, KIND_TEXTS, VIEW_PERMISSION, delivery_pill, settings_text
 
@@ -45,7 +45,7 @@ RULES = {
     "returned_cause": (gettext_lazy("Cause came back"), gettext_lazy("A failure has a cause that was resolved.")),
     "unpolled_queue": (
         gettext_lazy("Queue without workers"),
-        gettext_lazy("A task has waited for 5 minutes in a queue that no worker polls."),
+        gettext_lazy("A task has waited for 5 minutes in a queue that no worker polls, now or later."),
     ),
 }
 """The label of each rule, and what makes it fire."""
@@ -175,12 +175,12 @@ def _save_alert(request: HttpRequest) -> Alert:
 
 
 def _rule_message(rule: Alert) -> str:
-    """Return the message about a rule that has been turned on. It names the queues that it does not fire for."""
-    text, names = _("The rule is on. It fires for what begins from now on."), (rule.seen or {}).get("found", [])
-    if rule.kind != UNPOLLED_QUEUE or not names:
-        return text
+    """Return the message about a rule that has been turned on. It names the queues that it fires for at once."""
+    names = list(check_rule(rule, clock.now()).new) if rule.kind == UNPOLLED_QUEUE else []
+    if not names:
+        return _("The rule is on. It fires for what begins from now on.")
     shown = ", ".join(names[:MAX_NAMED]) + (" …" if len(names) > MAX_NAMED else "")
-    return f"{text} {_('It does not fire for the queues without workers now: %(names)s.') % {'names': shown}}"
+    return _("The rule is on. Within a minute it fires for the queues without workers: %(names)s.") % {"names": shown}
 
 
 def _chosen_targets(request: HttpRequest) -> list[int]:
