@@ -12,16 +12,18 @@ from ..access.authentication import Actor, current_actor
 from ..access.permissions import READ, RUN_VIEW_RIGHTS, WORKFLOW_DEF
 from ..access.visibility import visible
 from ..core.failure_grouping import informative_line
-from ..core.states import RUN, TERMINATED
+from ..core.states import RUN, RUNNING, TERMINATED
 from ..explanations.cause import failure_reasons
 from ..failures.models import Failure, FailureGroup
 from ..runs.models import Run
+from ..runs.queries.recent import annotate_key_inputs
 from . import selections
 from .models import BulkItem, BulkOperation
 from .selections import MAX_EXAMINED, UNSUCCESSFUL_STATUSES, examined_items
 
 MAX_COUNTED = 10_000
 MAX_REASONS = 10
+MAX_LISTED_RUNS = 20
 MAX_SEARCHED = 500
 """Operations of others that are searched for those on runs of one workflow."""
 
@@ -41,15 +43,32 @@ class SelectionCount:
 
 def count_selection(selection: Mapping[str, Any]) -> SelectionCount:
     """Count the newest runs of a selection, up to MAX_COUNTED, in one query; any of those of a failure group."""
-    # No index has the runs of a failure group in the order of their start: the newest are known when all are read.
-    order = () if selection.keys() & {"failure_group", "failure_groups"} else ("-created_at",)
-    rows = selections.selected_runs(selection).order_by(*order).values_list("name", "version", "status")[:MAX_COUNTED]
+    runs = selections.selected_runs(selection).order_by(*_reading_order(selection))
+    rows = runs.values_list("name", "version", "status")[:MAX_COUNTED]
     definitions: Counter[str] = Counter()
     statuses: Counter[str] = Counter()
     for (name, version, status), count in Counter(rows).items():
         definitions[f"{name} v{version}"] += count
         statuses[status] += count
     return SelectionCount(statuses.total(), definitions.most_common(20), statuses.most_common())
+
+
+def first_runs(selection: Mapping[str, Any]) -> list[Run]:
+    """Return the newest runs of a selection with the inputs that their keys need; any of those of a failure group."""
+    runs = selections.selected_runs(selection).order_by(*_reading_order(selection))
+    return list(annotate_key_inputs(runs.defer("domains"))[:MAX_LISTED_RUNS])
+
+
+def _reading_order(selection: Mapping[str, Any]) -> tuple[str, ...]:
+    # No index has the runs of a failure group in the order of their start: the newest are known when all are read.
+    return () if selection.keys() & {"failure_group", "failure_groups"} else ("-created_at",)
+
+
+def allows_action(action: str, status: str) -> bool:
+    """Return True if the state of a run does not forbid an action. The run may refuse it for another reason."""
+    if action == "upgrade":
+        return status == RUNNING
+    return RUN.allows(status, action) if action in RUN_EVENTS else True
 
 
 def visible_operations() -> QuerySet[BulkOperation]:
@@ -110,6 +129,7 @@ def _strip_ids(answer: str) -> str:
 
 
 REOPENING_ACTIONS = ("retry", "rerun", "restart")
+RUN_EVENTS = (*REOPENING_ACTIONS, "pause", "resume", "terminate")
 """Actions whose success is known only when the run ends."""
 FAILED_AGAIN = "FAILED_AGAIN"
 """Result of a run that an operation reopened and that did not succeed."""

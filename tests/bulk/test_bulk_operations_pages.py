@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from conductor_app.bulk import commands as bulk_commands
 from conductor_app.bulk import executor as bulk_executor
+from conductor_app.bulk import queries as bulk_queries
 from conductor_app.bulk import selections
 from conductor_app.bulk.models import BulkItem, BulkOperation
 from conductor_app.bulk.pages import operations as bulk_pages
@@ -51,6 +52,29 @@ def test_a_plan_counts_the_affected_runs(operator, scenario):
     assert "3 : runs of order, with status FAILED" in page
     assert "order v1 3" in page
     assert "Retry 3 runs" in page
+
+
+def test_a_plan_lists_the_first_runs_with_links_and_what_happens_to_each(operator, scenario, monkeypatch):
+    scenario.starts("order")
+    page = operator.get(PLAN, {"definition": "order"})
+
+    text = page_text(page)
+    assert "Running 1 Rejected: not possible in this state" in text and "Failed 3 Retry" in text
+    assert "All runs" in text and "pay no luck Retry" in text and "Rejected: not possible in this state" in text
+    for run in Run.objects.all():
+        assert f'href="/admin/conductor/run/{run.pk}/change/"' in html(page)
+    monkeypatch.setattr(bulk_queries, "MAX_LISTED_RUNS", 2)
+    assert "The first 2 of 4 runs" in page_text(operator.get(PLAN, {"definition": "order"}))
+
+
+def test_runs_of_the_list_are_left_out_by_their_checkboxes(operator, scenario):
+    first, *_others = Run.objects.values_list("pk", flat=True)
+
+    operator.post(PLAN, {"action": "retry", "status": "FAILED", "exclude": [first], "excluded": "r-9"})
+
+    assert BulkOperation.objects.get().excluded == sorted([first, "r-9"])
+    refused = operator.post(PLAN, {"action": "retry", "status": "FAILED", "exclude": [first], "rate": "x"})
+    assert re.search(rf'value="{first}"\s+form="plan"\s+checked', html(refused))
 
 
 def test_the_canary_that_a_plan_offers_is_smaller_than_the_number_of_runs(operator, scenario):

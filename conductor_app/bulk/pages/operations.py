@@ -19,6 +19,7 @@ from ...access.visibility import may, visible
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.failure_grouping import stable_title
 from ...core.states import BULK, PAUSED, RUNNING
+from ...explanations.cause import failure_reasons
 from ...failures.models import FailureGroup
 from ...runs.commands.repair import upgrade_obstacles
 from ...runs.models import Run
@@ -37,8 +38,10 @@ from ..queries import (
     REOPENING_ACTIONS,
     BulkOutcome,
     RunResult,
+    allows_action,
     count_selection,
     failed_again,
+    first_runs,
     frequent_answers,
     outcome_of,
     outcomes_of,
@@ -121,14 +124,30 @@ class BulkPlanPage(ObjectPage):
         except RequestRefused as refused:
             return context | {"refused": refused.message}
         fields = [(name, ",".join(value) if name in LIST_FIELDS else str(value)) for name, value in selection.items()]
+        action = context["action"]
         return context | {
             "words": selections.describe_selection(selection),
             "selected": found,
+            "by_status": [(status, count, allows_action(action, status)) for status, count in found.by_status],
+            "runs": _planned_runs(request, selection, action),
+            "left_out": form_data.getlist("exclude"),
             "fields": fields,
             "needs_approval": commands.needs_approval(selection),
             "canary_size": "0" if "ids" in selection else str(default_canary_size(found.total)),
             "moves": _upgrade_summary(selection) if action == "upgrade" and "check" in form_data else None,
         }
+
+
+def _planned_runs(request: HttpRequest, selection: dict[str, Any], action: str) -> list[dict[str, Any]]:
+    """Return the first runs with the failed task and its reason, and why the action is not possible, if it is not."""
+    runs = first_runs(selection)
+    reasons = failure_reasons(runs)
+    rows = []
+    for run in runs:
+        obstacle = "" if allows_action(action, run.status) else _("not possible in this state")
+        obstacle = obstacle if may(request.user, PERMISSION, run) else _("you may not change it")
+        rows.append({"run": run, "failure": reasons.get(run.pk), "obstacle": obstacle})
+    return rows
 
 
 def default_canary_size(total: int) -> int:
@@ -160,7 +179,7 @@ def _parse_form(form_data: QueryDict) -> BulkRequest:
         reason=form_data.get("reason", "").strip()[:2000],
         options={name: name in form_data for name, _ in ACTION_OPTIONS.get(action, ())},
         labels=[label for label in form_data.get("labels", "").split(",") if label.strip()],
-        excluded=form_data.get("excluded", "").replace(",", " ").split(),
+        excluded=[*form_data.get("excluded", "").replace(",", " ").split(), *form_data.getlist("exclude")],
         rate=_parse_rate(form_data.get("rate", "")),
         canary_size=_parse_number(form_data.get("canary_size", "") or "0", _("canary size")),
         canary_share=_parse_number(form_data.get("canary_share", "") or "100", _("success rate")),
