@@ -105,12 +105,13 @@ class BulkPlanPage(ObjectPage):
         return HttpResponseRedirect(reverse("admin:bulk_operation", args=[id]))
 
     def _plan_context(self, request: HttpRequest, form_data: QueryDict) -> dict[str, Any]:
-        action = form_data.get("action", "retry")
+        named = form_data.get("action", "retry")
+        action = named if named in ACTIONS else "retry"
         context = {
             "title": _("New bulk operation"),
-            "action": action if action in ACTIONS else "retry",
+            "action": action,
             "actions": [(name, ACTION_LABELS[name]) for name in ACTIONS],
-            "label": ACTION_LABELS.get(action, ACTION_LABELS["retry"]),
+            "label": ACTION_LABELS[action],
             "sentence": ACTION_DESCRIPTIONS.get(action, ""),
             "options": ACTION_OPTIONS.get(action, ()),
             "is_labelling": action in LABELLING,
@@ -124,7 +125,6 @@ class BulkPlanPage(ObjectPage):
         except RequestRefused as refused:
             return context | {"refused": refused.message}
         fields = [(name, ",".join(value) if name in LIST_FIELDS else str(value)) for name, value in selection.items()]
-        action = context["action"]
         return context | {
             "words": selections.describe_selection(selection),
             "selected": found,
