@@ -1,7 +1,7 @@
 """Charts as SVG. Geometry is set in attributes because the content security policy forbids inline styles.
 
-A `TrendChart` shows counts over a range of time, with axes, markers and a table of its values:
-`{% include "ops/web/chart.html" %}`. `static/ops/chart.js` shows the row of the table beside the pointer.
+A `TrendChart` shows counts over a range of time, with axes, markers and a table of its values, and a `DurationChart`
+percentiles: `{% include "ops/web/chart.html" %}`. `static/ops/chart.js` shows the row of the table beside the pointer.
 
 Zoom links of a timeline.
 """
@@ -19,7 +19,19 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import get_current_timezone
 from django.utils.translation import gettext as _
 
-from ..utils.formatting import DAY, DAY_RANGE, HOUR, LABELS, LENGTHS, MONTH_RANGE, TimeRange
+from ..utils.formatting import (
+    DAY,
+    DAY_RANGE,
+    HOUR,
+    HOUR_RANGE,
+    LABELS,
+    LENGTHS,
+    MINUTE,
+    MONTH_RANGE,
+    SECOND,
+    TimeRange,
+    format_duration,
+)
 from ..utils.time_scale import TimeScale
 from .badges import format_count
 
@@ -34,11 +46,12 @@ MAX_MARKERS = 12
 
 @dataclass(frozen=True, slots=True)
 class ChartSeries:
-    """The values of one color, one per bar."""
+    """The values of one color, one per bar. `query`: added to the address of a bar for the rows of this color."""
 
     label: str
     tone: str
     values: Sequence[int]
+    query: str = ""
 
     @property
     def total(self) -> int:
@@ -70,6 +83,7 @@ class TrendChart:
     """
 
     height: ClassVar[int] = PLOT_HEIGHT + TOP
+    is_stacked: ClassVar[bool] = True
     label: str
     time_range: TimeRange
     series: Sequence[ChartSeries]
@@ -99,9 +113,21 @@ class TrendChart:
     @property
     def highest(self) -> int:
         """Return the value at the top of the axis."""
-        stacks = [sum(values) for values in zip(*(series.values for series in self.series), strict=True)]
+        heights = [self._height_of(values) for values in zip(*(series.values for series in self.series), strict=True)]
         limit = self.threshold.value if self.threshold else 1
-        return _round_up(max([*stacks, limit, 1]))
+        return self._round_up(max([*heights, limit, 1]))
+
+    def format_value(self, value: int) -> str:
+        """Return a value as the axis and the table show it."""
+        return format_count(value)
+
+    def _height_of(self, values: Sequence[int]) -> int:
+        """Return the height of a bar."""
+        return sum(values)
+
+    def _round_up(self, value: int) -> int:
+        """Return the next number for the top of the axis."""
+        return _round_up(value)
 
     @property
     def threshold_y(self) -> str:
@@ -113,7 +139,7 @@ class TrendChart:
         """Return the lines of the vertical axis."""
         highest = self.highest
         values = [highest] if highest == 1 else [highest, highest // 2]
-        return [{"y": self._y(value), "label": format_count(value)} for value in values]
+        return [{"y": self._y(value), "label": self.format_value(value)} for value in values]
 
     @property
     def times(self) -> list[dict[str, Any]]:
@@ -135,22 +161,23 @@ class TrendChart:
         return list(self._bars())
 
     def _bars(self) -> Iterator[dict[str, Any]]:
-        count = self.time_range.count
+        count, highest = self.time_range.count, self.highest
         width = 100 / count
         for place, (start, link) in enumerate(zip_longest(self.time_range.starts(), self.links[:count], fillvalue="")):
             left, floor, parts = place * width, float(self.height), []
             for series in self.series:
                 if series.values[place]:
-                    height = max(round(PLOT_HEIGHT * series.values[place] / self.highest, 1), 2)
-                    floor -= height
-                    parts.append(_part(series.tone, left + width * 0.12, width * 0.76, floor, height))
+                    height = max(round(PLOT_HEIGHT * series.values[place] / highest, 1), 2)
+                    floor = (floor if self.is_stacked else self.height) - height
+                    part = _part(series.tone, left + width * 0.12, width * 0.76, floor, height)
+                    parts.append(part | {"link": f"{link}&{series.query}" if link and series.query else ""})
             yield {
                 "x": _percent(left / 100),
                 "width": _percent(width / 100),
                 "parts": parts,
                 "link": link,
                 "time": format_bar_time(int(start), self.time_range),
-                "values": [format_count(series.values[place]) for series in self.series],
+                "values": [self.format_value(series.values[place]) for series in self.series],
                 "markers": [marker.label for marker in self.markers if self.time_range.place(marker.at) == place],
                 "is_empty": not any(series.values[place] for series in self.series),
             }
@@ -179,6 +206,30 @@ class TrendChart:
         return f"{TOP + PLOT_HEIGHT * (1 - value / self.highest):.1f}"
 
 
+DURATION_TOPS = (*(SECOND * n // 1000 for n in (1, 2, 4, 10, 20, 40, 100, 200, 400)),
+                 *(unit * n for unit in (SECOND, MINUTE) for n in (1, 2, 4, 10, 20, 40)),
+                 *(HOUR * n for n in (1, 2, 4, 8, 12)), *(DAY * n for n in (1, 2, 4, 10, 20)))  # fmt: skip
+"""The durations at the top of an axis, in milliseconds: half of each is a short text, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class DurationChart(TrendChart):
+    """Percentiles of durations in milliseconds over a range of time, the highest first. A bar without any has 0."""
+
+    is_stacked: ClassVar[bool] = False
+    has_totals: bool = False
+
+    def format_value(self, value: int) -> str:
+        """Return a duration."""
+        return format_duration(value) if value else "–"
+
+    def _height_of(self, values: Sequence[int]) -> int:
+        return max(values)
+
+    def _round_up(self, value: int) -> int:
+        return next((top for top in DURATION_TOPS if top >= value), -(-value // (10 * DAY)) * 10 * DAY)
+
+
 def _label_places(time_range: TimeRange) -> list[int]:
     """Return the bars that have a label: the first one of each day if labels are dates, otherwise every sixth part."""
     starts = time_range.starts()
@@ -197,6 +248,12 @@ def chosen_range(request: HttpRequest, default: str = DAY_RANGE) -> str:
 def fitting_range(age_ms: int) -> str:
     """Return the name of the shortest range that includes everything since an age."""
     return next((name for name, (count, step) in LENGTHS.items() if age_ms < (count - 1) * step), MONTH_RANGE)
+
+
+def range_of_data(oldest: int, newest: int, now: int) -> str:
+    """Return the name of the range for data between two times: shorter than a day only if it has all of them."""
+    whole = fitting_range(now - oldest)
+    return whole if whole == HOUR_RANGE else max(fitting_range(now - newest), DAY_RANGE, key=list(LENGTHS).index)
 
 
 def range_links(request: HttpRequest, current: str) -> list[dict[str, Any]]:

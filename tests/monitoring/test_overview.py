@@ -7,6 +7,7 @@ from conductor_app.definitions.models import DurationBaseline
 from conductor_app.failures import commands as failure_groups
 from conductor_app.monitoring.pages import overview
 from conductor_app.monitoring.pages import overview as overview_tiles
+from conductor_app.tasks.models import MinuteCount, Poller
 from conductor_app.web.charts import TrendChart
 from tests.builders import definition, human, simple, sub_workflow
 from tests.page_text import html, page_text
@@ -92,7 +93,7 @@ def test_the_chart_of_a_day_has_the_results_of_its_hours(operator, clock):
     assert rows[-3] == ["0", "1", "0"] and rows[-1] == ["1", "0", "0"]
 
 
-@pytest.mark.parametrize(("name", "count"), [("1h", 60), ("7d", 56), ("30d", 30), ("?", 24)])
+@pytest.mark.parametrize(("name", "count"), [("1h", 60), ("7d", 56), ("30d", 30), ("?", 60)])
 def test_the_range_of_the_charts_is_part_of_the_address(operator, clock, name, count, django_assert_max_num_queries):
     start_run_of(simple("charge"))
     claim_and_report("charge")
@@ -104,8 +105,64 @@ def test_the_range_of_the_charts_is_part_of_the_address(operator, clock, name, c
 
 
 def activity_chart(page) -> TrendChart:
-    [activity] = [tile for column in page.context["columns"] for tile in column if "chart" in tile.context]
-    return activity.context["chart"]
+    return activity_charts(page)[0]
+
+
+def activity_charts(page) -> list[TrendChart]:
+    [activity] = [tile for column in page.context["columns"] for tile in column if "charts" in tile.context]
+    return activity.context["charts"]
+
+
+def test_the_overview_has_the_durations_of_runs_and_the_releases_in_its_range(operator, clock):
+    define_workflow("order", step("charge"))
+    for seconds in (2, 4, 60):
+        start_run("order")
+        clock.advance(seconds=seconds)
+        claim_and_report("charge", worker="w1@41")
+    clock.advance(seconds=60)
+    define_workflow("order", step("charge"), version=2)
+    for worker, at in (("w1@41", clock.now() - 120_000), ("w2@42", clock.now())):
+        polled = {"polled_at": clock.now()}
+        Poller.objects.update_or_create(task_type="charge", worker=worker, defaults=polled)
+        MinuteCount.objects.update_or_create(kind=MinuteCount.WORKER, name=worker, at=at)
+
+    page = operator.get(PULSE)
+
+    results, durations = activity_charts(page)
+    assert "Durations of completed runs p95 p50" in page_text(page)
+    assert [marker.label for marker in results.markers] == ["order v2", "build 42"] and durations.markers
+    shown = [bar["values"] for bar in durations.bars if not bar["is_empty"]]
+    assert shown[0] == ["4.0 s", "2.0 s"] and shown[1] == ["1 min", "1 min"]
+
+
+def test_a_part_of_a_bar_leads_to_the_runs_that_it_counts(operator, clock):
+    define_task("charge", retryCount=0)
+    start_run_of(step("charge"))
+    claim_and_report("charge", "FAILED", reason="no funds")
+    start_run("order")
+    claim_and_report("charge")
+
+    parts = [part for bar in activity_chart(operator.get(PULSE)).bars for part in bar["parts"]]
+
+    assert [part["css"] for part in parts] == ["succeeded", "failed"]
+    for part, status in zip(parts, ("COMPLETED", "FAILED"), strict=True):
+        assert [run.status for run in operator.get(part["link"]).context["cl"].result_list] == [status]
+
+
+def test_the_range_fits_the_age_of_the_runs(operator, clock):
+    def chosen() -> str:
+        return activity_chart(operator.get(PULSE)).time_range.name
+
+    assert chosen() == "24h"
+    start_run_of(step("charge"))
+    claim_and_report("charge")
+    assert chosen() == "1h"
+    for seconds, name in ((7_200, "24h"), (3 * 86_400, "7d"), (10 * 86_400, "30d")):
+        clock.advance(seconds=seconds)
+        assert chosen() == name
+    start_run("order")
+    claim_and_report("charge")
+    assert chosen() == "24h"
 
 
 def test_recently_slow_definitions_come_first(operator, clock):

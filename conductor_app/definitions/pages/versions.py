@@ -18,12 +18,19 @@ from ...runs.commands import debugging
 from ...runs.models import Run
 from ...runs.pages.debugger import DEBUG_PERMISSION, breakpoints_context, parse_breakpoint_form
 from ...runs.pages.start import PERMISSION
-from ...runs.pages.view_model import bar_height, describe_run, longest_duration, results_chart
-from ...runs.queries.recent import RecentRun, StepCell, StepGrid, recent_runs_of_workflows, step_grid
+from ...runs.pages.view_model import bar_height, describe_run, durations_chart, longest_duration, results_chart
+from ...runs.queries.recent import (
+    RecentRun,
+    StepCell,
+    StepGrid,
+    recent_runs_of_workflows,
+    step_grid,
+)
+from ...tasks.queries.workers import builds_in_use
 from ...utils import clock
 from ...utils.differences import diff_hunks
 from ...web.badges import format_count, format_status, status_tone
-from ...web.charts import MAX_MARKERS, ChartMarker
+from ...web.charts import MAX_MARKERS, ChartMarker, build_markers
 from ...web.forms import format_json
 from ...web.pages import ObjectPage, require_permission, show_refusal
 from .. import commands
@@ -52,12 +59,14 @@ class DefinitionHistoryPage(ObjectPage):
             raise NotFound(_("No such definition."))
         now = clock.now()
         runs = recent_runs_of_workflows([row.name]).get(row.name, [])
+        every_run = Run.objects.of_definition(row.name)
+        builds = builds_in_use({spot.name for spot in walk(row.document.get("tasks")) if spot.name})
+        markers = [*version_markers(row.name), *build_markers(builds)]
+        results = results_chart(request, every_run, {"name": row.name}, markers=markers)
         return {
             "title": _("History of %(name)s") % {"name": row.name},
             "row": row,
-            "chart": results_chart(
-                request, Run.objects.of_definition(row.name), {"name": row.name}, markers=version_markers(row.name)
-            ),
+            "charts": [results, durations_chart(results, every_run)],
             "grid": _grid_context(row, runs, now),
         }
 
@@ -67,6 +76,13 @@ def version_markers(name: str) -> list[ChartMarker]:
     versions = WorkflowDefinition.objects.filter(name=name, version__gt=1).order_by("-version")
     newest = versions.values_list("created_at", "version")[:MAX_MARKERS]
     return [ChartMarker(at, f"v{version}") for at, version in newest]
+
+
+def newest_version_markers(since: int) -> list[ChartMarker]:
+    """Return when new versions of workflows that the actor may see were created since a time, the newest ones."""
+    newest = visible(WorkflowDefinition.objects.order_by("-pk")).values_list("created_at", "name", "version")
+    rows = [row for row in newest[:MAX_MARKERS] if row[0] >= since and row[2] > 1]
+    return [ChartMarker(at, f"{name} v{version}") for at, name, version in rows]
 
 
 def _grid_context(row: WorkflowDefinition, runs: Sequence[RecentRun], now: int) -> dict[str, Any] | None:

@@ -28,6 +28,7 @@ from ...core.step_types.worker_tasks import Inline, JsonJqTransform
 from ...definitions import commands as definition_commands
 from ...definitions.durations import SlowDefinition, slowest_definitions
 from ...definitions.models import WorkflowDefinition
+from ...definitions.pages.versions import newest_version_markers
 from ...explanations.cause import failure_reasons
 from ...explanations.debugger import stopped_runs
 from ...failures.pages.groups import render_failure_message
@@ -40,15 +41,16 @@ from ...failures.queries import (
 from ...human_tasks.waiting_queries import count_overdue
 from ...runs.commands.start import StartRequest, start_run
 from ...runs.models import Run
-from ...runs.pages.view_model import results_chart
+from ...runs.pages.view_model import durations_chart, results_chart
 from ...settings import conf
 from ...tasks.models import QueueHold
 from ...tasks.queries.queue_states import QueueState, count_blocked_runs, list_queues
+from ...tasks.queries.workers import builds_in_use
 from ...telemetry import log_context
 from ...utils import clock
-from ...utils.formatting import DAY, HOUR, format_decimal, format_duration
+from ...utils.formatting import DAY, HOUR, LENGTHS, MONTH_RANGE, format_decimal, format_duration
 from ...web.badges import format_count, format_lower_bound, relative_time, render_badge
-from ...web.charts import sparkline
+from ...web.charts import TrendChart, build_markers, sparkline
 from ...web.links import failure_group_address, queue_address, run_address
 from ...web.pages import MAX_COUNTED, Page, require_permission, show_refusal
 from ..queries.health import (
@@ -385,7 +387,7 @@ class OverviewActivityPage(Page):
         activity = build_tile(
             _("Activity"),
             "ops/monitoring/overview/activity.html",
-            lambda: {"chart": results_chart(request, visible(Run.objects.all()), {}, "ended_at")},
+            lambda: {"charts": _activity_charts(request, now)},
         )
         durations = [
             build_tile(
@@ -401,6 +403,14 @@ class OverviewActivityPage(Page):
         ]
         shown = [tile for tile in durations if tile.is_broken or tile.context["rows"]]
         return {"columns": [[activity], shown] if shown else [[activity]]}
+
+
+def _activity_charts(request: HttpRequest, now: int) -> list[TrendChart]:
+    """Return the results and the durations of runs, with the new versions of workflows and builds of workers."""
+    runs, days = visible(Run.objects.all()), LENGTHS[MONTH_RANGE]
+    markers = [*newest_version_markers(now - days[0] * days[1]), *build_markers(builds_in_use())]
+    results = results_chart(request, runs, {}, "ended_at", markers)
+    return [results, durations_chart(results, runs, "ended_at")]
 
 
 def filtered_runs_address(**filters: str) -> str:

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ...access.visibility import visible
+from ...access.visibility import sees_all_runs, visible
 from ...core.states import RUN
 from ...core.step_types.waiting import Human
 from ...definitions.durations import TypicalDuration, typical_step_durations
@@ -26,7 +26,7 @@ from ...tasks.pages.task_panel import TaskPanel, task_panel
 from ...tasks.queries.tasks import find_task
 from ...tasks.queries.waiting import GateVerdict
 from ...utils import clock, process_state
-from ...utils.formatting import TimeRange, format_duration
+from ...utils.formatting import DAY_RANGE, TimeRange, format_duration
 from ...web.badges import (
     WAITING,
     exact_time,
@@ -39,7 +39,15 @@ from ...web.badges import (
     running_time,
     status_tone,
 )
-from ...web.charts import ChartMarker, ChartSeries, TrendChart, chosen_range, range_links
+from ...web.charts import (
+    ChartMarker,
+    ChartSeries,
+    DurationChart,
+    TrendChart,
+    chosen_range,
+    range_links,
+    range_of_data,
+)
 from ...web.documents import annotate_documents
 from ...web.links import RunPageQuery, render_trace
 from ..models import Run, Task, with_labels
@@ -47,13 +55,16 @@ from ..queries.recent import (
     MAX_COUNTED,
     OPEN,
     REOPENED,
+    SAMPLED_RUNS,
     STRIP_LENGTH,
     RecentRun,
     annotate_key_inputs,
+    durations_by_bar,
     failed_run_id,
     failure_workflow_ids,
     run_key,
     runs_by_result,
+    times_of_runs,
 )
 from ..timeline.queries import RunLife, run_lives
 
@@ -322,12 +333,13 @@ def _summarize(runs: Sequence[RecentRun]) -> str:
 
 
 RESULT_SERIES = {
-    "completed": (gettext_lazy("Completed"), "succeeded"),
-    "failed": (gettext_lazy("Failed"), "failed"),
-    REOPENED: (gettext_lazy("Failed, then retried"), "repaired"),
-    "terminated": (gettext_lazy("Terminated"), "stopped"),
-    OPEN: (gettext_lazy("Open"), "active"),
+    "completed": (gettext_lazy("Completed"), "succeeded", "status=COMPLETED"),
+    "failed": (gettext_lazy("Failed"), "failed", "status=FAILED,TIMED_OUT"),
+    REOPENED: (gettext_lazy("Failed, then retried"), "repaired", ""),
+    "terminated": (gettext_lazy("Terminated"), "stopped", "status=TERMINATED"),
+    OPEN: (gettext_lazy("Open"), "active", "status=RUNNING,PAUSED"),
 }
+"""The label and the color of each result, and the filter of the list of runs."""
 CHART_LABELS = {"created_at": gettext_lazy("Started runs by result"), "ended_at": gettext_lazy("Ended runs by result")}
 
 
@@ -338,12 +350,14 @@ def results_chart(
     column: str = "created_at",
     markers: Sequence[ChartMarker] = (),
 ) -> TrendChart:
-    """Return the chart of runs by result in the range of the address. Each bar leads to its runs.
+    """Return the chart of runs by result in the range of the address. Each part of a bar leads to its runs.
 
-    `column`: the time that is counted. `filters`: the filters of the list that show the same runs.
+    Without a range in the address, it is that of the runs. `column`: the time that is counted. `filters`: the filters
+    of the list that show the same runs.
     """
-    chosen = chosen_range(request)
-    time_range = TimeRange.aligned(chosen, clock.now())
+    now = clock.now()
+    chosen = chosen_range(request, "") or _range_of_runs(runs, column, now)
+    time_range = TimeRange.aligned(chosen, now)
     counts, is_cut = runs_by_result(runs, time_range, column)
     moment = "started" if column == "created_at" else "ended"
     links = [
@@ -357,12 +371,33 @@ def results_chart(
         str(CHART_LABELS[column]),
         time_range,
         [
-            ChartSeries(str(label), tone, counts[result])
-            for result, (label, tone) in RESULT_SERIES.items()
+            ChartSeries(str(label), tone, counts[result], query)
+            for result, (label, tone, query) in RESULT_SERIES.items()
             if (result != OPEN or column == "created_at") and (result != REOPENED or any(counts[result]))
         ],
         markers=markers,
         links=links,
         note=_("Only the newest %(count)s runs were counted.") % {"count": format_count(MAX_COUNTED)} if is_cut else "",
         ranges=range_links(request, chosen),
+    )
+
+
+def _range_of_runs(runs: QuerySet[Run], column: str, now: int) -> str:
+    """Return the range that fits the runs. No index has the ends of the runs that an actor of some workflows sees."""
+    if column == "ended_at" and not sees_all_runs():
+        return DAY_RANGE
+    times = times_of_runs(runs, column)
+    return range_of_data(*times, now) if times else DAY_RANGE
+
+
+def durations_chart(results: TrendChart, runs: QuerySet[Run], column: str = "created_at") -> DurationChart:
+    """Return the chart of the durations of completed runs below that of their results. A bar leads to its runs."""
+    medians, high = durations_by_bar(runs, results.time_range, column)
+    return DurationChart(
+        _("Durations of completed runs"),
+        results.time_range,
+        [ChartSeries("p95", "scheduled", high), ChartSeries("p50", "started", medians)],
+        markers=results.markers,
+        links=[f"{link}&status=COMPLETED" for link in results.links],
+        note=_("Of up to %(count)s runs per bar.") % {"count": SAMPLED_RUNS},
     )

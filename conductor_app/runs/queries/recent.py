@@ -11,6 +11,7 @@ from ...access.visibility import visible
 from ...core.definition import type_of, walk
 from ...core.masking import REDACTED
 from ...core.primitives import JsonValue
+from ...core.states import COMPLETED
 from ...db.fields import DocumentField
 from ...utils.formatting import TimeRange, count_by_bar
 from ..models import HistoryEntry, Run, Task, run_duration_ms
@@ -258,6 +259,45 @@ def runs_by_result(
             counts[REOPENED][place] += count
             counts[result][place] -= count
     return counts, counted >= MAX_COUNTED
+
+
+SAMPLED_RUNS = 100
+"""The number of completed runs of each bar whose durations are read."""
+
+
+def durations_by_bar(
+    runs: QuerySet[Run], time_range: TimeRange, column: str = "created_at"
+) -> tuple[list[int], list[int]]:
+    """Return the median and the 95th percentile (nearest rank) of the durations of completed runs in each bar.
+
+    A bar without any has 0. Runs one query, which reads the newest SAMPLED_RUNS of a bar.
+    """
+    parts: list[str] = []
+    params: list[str | int] = []
+    completed = runs.filter(status=COMPLETED).order_by(f"-{column}").values_list("created_at", "ended_at", "idle_ms")
+    for place, start in enumerate(time_range.starts()):
+        of_bar = completed.filter(**{f"{column}__gte": start, f"{column}__lt": start + time_range.step})
+        sql, values = of_bar[:SAMPLED_RUNS].query.sql_with_params()
+        parts.append(f"SELECT {place}, newest.* FROM ({sql}) AS newest")
+        params += values
+    found: list[list[int]] = [[] for _ in range(time_range.count)]
+    with connection.cursor() as cursor:
+        cursor.execute(" UNION ALL ".join(parts), params)
+        for place, created_at, ended_at, idle_ms in cursor.fetchall():
+            found[place].append(run_duration_ms(created_at, ended_at, idle_ms, ended_at))
+    ordered = [sorted(durations) for durations in found]
+    return [_percentile(each, 50) for each in ordered], [_percentile(each, 95) for each in ordered]
+
+
+def _percentile(ordered: Sequence[int], percent: int) -> int:
+    return ordered[(len(ordered) * percent + 99) // 100 - 1] if ordered else 0
+
+
+def times_of_runs(runs: QuerySet[Run], column: str) -> tuple[int, int] | None:
+    """Return the first and the last time in a column, or None if no run has one. Runs two queries."""
+    times = runs.filter(**{f"{column}__isnull": False}).values_list(column, flat=True)
+    first = times.order_by(column).first()
+    return None if first is None else (first, times.order_by(f"-{column}")[0])
 
 
 @dataclass(frozen=True, slots=True)

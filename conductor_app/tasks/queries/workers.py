@@ -106,6 +106,21 @@ def first_uses_of_builds(workers: Sequence[str]) -> dict[str, int]:
     return uses
 
 
+MAX_BUILD_WORKERS = 200
+
+
+def builds_in_use(task_types: Iterable[str] | None = None) -> dict[str, int]:
+    """Return when each build of the workers that polled last was used first. Runs two queries.
+
+    `task_types`: those of the workers; None for all.
+    """
+    polls = visible_polls().filter(worker__contains="@")
+    if task_types is not None:
+        polls = polls.filter(task_type__in=list(task_types))
+    names = list(polls.order_by("-polled_at").values_list("worker", flat=True)[:MAX_BUILD_WORKERS])
+    return first_uses_of_builds(names) if names else {}
+
+
 MAX_SHOWN, MAX_WORKERS = 100, 1_000
 MAX_QUEUES = 1_000
 GONE_AFTER_MS = 10 * MINUTE
