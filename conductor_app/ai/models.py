@@ -22,6 +22,7 @@ class Integration(NamedValue):
 
     `category`: AI_MODEL, VECTOR_DB, MCP or another one of Conductor's. `kind`: the type of the provider, such as
     `openai`. `configuration`: the settings, with `***` for secret ones. `sealed`: those, as an encrypted JSON object.
+    `last_test`: the result of the last test of the connection: `at`, `by`, `isSuccess` and `text`.
     """
 
     access_names: ClassVar[dict[str, str]] = {"INTEGRATION_PROVIDER": "name"}
@@ -32,6 +33,7 @@ class Integration(NamedValue):
     is_enabled = models.BooleanField(default=True)
     configuration = DocumentField(default=dict)
     sealed = models.TextField(default="", blank=True)
+    last_test = DocumentField(null=True, blank=True)
 
     class Meta(NamedValue.Meta):
         permissions = [("execute_integration", "Can use integrations in definitions")]
@@ -142,6 +144,8 @@ class ModelCall(models.Model):
             models.Index(name="model_call_by_request", fields=["request_key"]),
             models.Index(name="model_call_by_attempt", fields=["attempt_id"]),
             models.Index(name="model_call_by_time", fields=["started_at"]),
+            models.Index(name="model_call_by_integration", fields=["integration", "-started_at"]),
+            models.Index(name="model_call_failed", fields=["integration", "-started_at"], condition=Q(status="FAILED")),
             models.Index(name="model_call_with_reply", fields=["started_at"], condition=Q(reply__isnull=False)),
             models.Index(
                 name="model_call_reply_of_task", fields=["task_id", "content_key"], condition=Q(reply__isnull=False)

@@ -163,6 +163,8 @@ PROMPT_INPUTS = ("promptName", "prompt", "instructions", "instructionsTemplate")
 MAX_PROMPT_NAME_LENGTH = 255
 TYPE_PREFIXES = ("LLM_", "GENERATE_")
 """The prefixes of task types that call models or search vectors."""
+MCP_TYPES, MCP_INPUT = ("CALL_MCP_TOOL", "LIST_MCP_TOOLS"), "mcpServer"
+"""The task types that call an MCP server, and the input with its address or the name of its integration."""
 
 
 class NamedUse(NamedTuple):
@@ -178,7 +180,11 @@ def named_uses(task_type: Any, inputs: JsonValue) -> Iterator[NamedUse]:
 
     An integration whose model is an expression, or that has none, is yielded without its model.
     """
-    if not isinstance(task_type, str) or not task_type.startswith(TYPE_PREFIXES) or not isinstance(inputs, Mapping):
+    if not isinstance(task_type, str) or not isinstance(inputs, Mapping):
+        return
+    if task_type in MCP_TYPES and is_integration_name(name := inputs.get(MCP_INPUT)):
+        yield NamedUse(INTEGRATION_TARGET, name, MCP_INPUT)
+    if not task_type.startswith(TYPE_PREFIXES):
         return
     for input in INTEGRATION_INPUTS:
         if is_name(name := inputs.get(input)):
@@ -197,6 +203,11 @@ def named_uses(task_type: Any, inputs: JsonValue) -> Iterator[NamedUse]:
 def is_name(value: object) -> TypeGuard[str]:
     """Return True for a text that can be the name of an object: not empty, without an expression and without NUL."""
     return isinstance(value, str) and bool(value) and "${" not in value and "\0" not in value
+
+
+def is_integration_name(value: object) -> TypeGuard[str]:
+    """Return True for the name of an MCP server's integration. It has no colon, unlike an address."""
+    return is_name(value) and ":" not in value
 
 
 Document = Mapping[str, Any]

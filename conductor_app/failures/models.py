@@ -18,7 +18,7 @@ class FailureGroupQuerySet(models.QuerySet):
 
 
 class FailureGroup(models.Model):
-    """Failures with the same cause, and the state of their resolution."""
+    """Failures with the same cause, and the state of their resolution. `issue_url`: the issue that tracks the cause."""
 
     access_names: ClassVar[dict[str, str]] = {"WORKFLOW_DEF": "definition"}
 
@@ -35,6 +35,7 @@ class FailureGroup(models.Model):
     state = models.CharField(max_length=16, default=UNHANDLED)
     assignee = models.CharField(max_length=255, default="", blank=True)
     note = models.TextField(default="", blank=True)
+    issue_url = models.CharField(max_length=500, default="", db_default="", blank=True)
     resolved_version = models.IntegerField(null=True)
     resolved_build = models.CharField(max_length=255, default="", blank=True)
     earlier_builds = DocumentField(default=list)

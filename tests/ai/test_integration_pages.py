@@ -7,10 +7,12 @@ import pytest
 from conductor_app.access.models import AuditEntry
 from conductor_app.ai.commands.integrations import model_settings, save_integration, save_model
 from conductor_app.ai.commands.prompts import save_prompt
+from conductor_app.ai.commands.vectors import Document, Place, store_documents
 from conductor_app.ai.models import Integration, IntegrationModel, ModelCall
 from conductor_app.ai.pages.integrations import price_text
 from tests.access.users import client_with
 from tests.builders import simple, step_of
+from tests.ai.test_mcp import running_mcp_server, shop
 from tests.page_text import html, page_text
 from tests.recording_web_server import json_answer, running_web_server
 from tests.scenario import define_workflow
@@ -282,6 +284,75 @@ def test_a_stored_key_is_shown_as_stored_and_its_connection_is_tested_next(opera
 
 
 def test_integrations_that_cannot_be_tested_have_no_button(operator, clock):
-    save_integration("tools", {"type": "mcp", "configuration": {"url": "https://example.com/mcp"}}, "olga")
+    save_integration("repo", {"type": "git", "category": "GIT"}, "olga")
 
-    assert "Test connection" not in page_text(operator.get(f"{LIST}of/tools/"))
+    assert "Test connection" not in page_text(operator.get(f"{LIST}of/repo/"))
+    assert "GIT cannot be tested" in page_text(operator.post(f"{LIST}of/repo/", {"do": "test"}))
+
+
+def test_a_test_of_an_mcp_server_lists_its_tools_and_sends_the_authorization(operator, clock, settings):
+    settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
+    address = f"{LIST}of/tools/"
+    with running_mcp_server(shop().streamable_http_app()) as url:
+        save_integration("tools", {"type": "mcp", "configuration": {"url": url}}, "olga")
+        works = operator.post(address, {"do": "test"})
+    fails = operator.post(address, {"do": "test"})
+
+    assert "The server offers 2 tools: price, broken." in page_text(works)
+    assert "The server could not be called: no connection to the server" in page_text(fails)
+
+
+def test_a_test_of_an_mcp_server_shows_no_secret(operator, provider):
+    configuration = {"url": f"{provider.url}/mcp", "authorization": f"Bearer {KEY}"}
+    save_integration("tools", {"type": "mcp", "configuration": configuration}, "olga")
+    provider.answers["/mcp"] = json_answer({"error": KEY}, 401)
+
+    page = operator.post(f"{LIST}of/tools/", {"do": "test"})
+
+    assert provider.asked[0]["headers"]["Authorization"] == f"Bearer {KEY}"
+    assert "the server replied with status 401" in page_text(page) and KEY not in html(page)
+
+
+def test_a_test_of_a_vector_database_searches_in_it(operator, clock):
+    save_integration("docs", {"type": "pgvectordb"}, "olga")
+    address = f"{LIST}of/docs/"
+    assert "The database answers. It has no documents yet." in page_text(operator.post(address, {"do": "test"}))
+
+    store_documents(Place("docs", "manuals", "all"), [Document("a", [1.0, 2.0], "A"), Document("b", [2.0, 1.0], "B")])
+    found = page_text(operator.post(address, {"do": "test"}))
+    assert "The database answers. It has 2 documents; a search in the index manuals works." in found
+
+    save_integration("docs", {"configuration": {"dimensions": "3"}}, "olga")
+    refused = page_text(operator.post(address, {"do": "test"}))
+    assert "The index manuals has vectors of 2 numbers, but the setting dimensions is 3" in refused.replace("`", "")
+
+
+def test_the_result_of_the_last_test_stays_on_the_pages_until_a_change_or_a_call(operator, saved, provider, clock):
+    configuration = {"api_key": KEY, "base_url": f"{provider.url}/v1"}
+    save_integration("main", {"type": "openai", "configuration": configuration}, "olga")
+    provider.answers["/v1/models"] = json_answer({"error": {"message": "no"}}, 403)
+    operator.post(PAGE, {"do": "test"})
+    clock.advance(seconds=60)
+
+    assert "last test failed" in page_text(operator.get(LIST))
+    page = page_text(operator.get(PAGE))
+    assert "Last test 1 min ago by olga" in page and "403" in page and "last test failed" in page
+    assert "403" not in page_text(client_with("view_integration").get(PAGE))
+
+    save_integration("main", {"type": "openai", "configuration": configuration}, "olga")
+    page = page_text(operator.get(PAGE))
+    assert "not used yet" in page and "(before the last change)" in page
+    provider.answers["/v1/models"] = json_answer({"object": "list", "data": []})
+    operator.post(PAGE, {"do": "test"})
+    assert "last test succeeded" in page_text(operator.get(LIST))
+    call_of_main("FAILED", clock.now() + 1)
+    assert "last call failed" in page_text(operator.get(LIST))
+
+
+def test_the_last_call_is_found_among_any_number_of_calls_of_others(operator, saved, clock):
+    call_of_main("REPLIED", clock.now() - 3_600_000)
+    for number in range(1_100):
+        others = {"integration": "busy", "model": "m", "task_type": "x", "definition": "x", "version": 1}
+        ModelCall.objects.create(id=f"o{number}", status="REPLIED", started_at=clock.now(), **others)
+
+    assert "works" in page_text(operator.get(LIST))

@@ -12,6 +12,7 @@ from mcp.server import MCPServer
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver.exceptions import ToolError
 
+from conductor_app.ai.commands.integrations import save_integration
 from conductor_app.ai.workers import messages as provider_errors
 from tests.ai.conftest import ai_step, work
 from tests.recording_web_server import json_answer
@@ -166,3 +167,35 @@ def test_a_server_that_cannot_be_reached_fails_the_task(run):
 
     assert attempt.status == "FAILED"
     assert "no connection to the server" in attempt.reason
+
+
+def test_a_step_may_name_an_integration_instead_of_the_address(server, run):
+    configuration = {"url": f"{server.url}/mcp", "authorization": "Bearer tops3cret"}
+    save_integration("tools", {"type": "mcp", "configuration": configuration}, "olga")
+    server.answers["/mcp"] = json_answer({"error": "tops3cret"}, 401)
+
+    attempt = run(ai_step("LIST_MCP_TOOLS", mcpServer="tools")).task("ask")
+
+    assert server.asked[0]["headers"]["Authorization"] == "Bearer tops3cret"
+    assert "replied with status 401" in attempt.reason and "tops3cret" not in attempt.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "reason"),
+    [("tols", "mcp", "There is no integration named 'tols'"), ("docs", "pgvectordb", "of the category VECTOR_DB")],
+)
+def test_a_step_that_names_no_mcp_server_ends_the_task(run, name, kind, reason):
+    save_integration("docs", {"type": kind, "configuration": {"url": "https://example.org"}}, "olga")
+
+    attempt = run(ai_step("LIST_MCP_TOOLS", mcpServer=name)).task("ask")
+
+    assert attempt.status == "FAILED_FOR_GOOD" and reason in attempt.reason
+
+
+def test_a_secret_cannot_stand_for_the_name_of_an_integration(server, run, monkeypatch):
+    monkeypatch.setenv("CONDUCTOR_SECRET_NAME", "tools")
+    save_integration("tools", {"type": "mcp", "configuration": {"url": f"{server.url}/mcp"}}, "olga")
+
+    attempt = run(ai_step("LIST_MCP_TOOLS", mcpServer="${workflow.secrets.NAME}")).task("ask")
+
+    assert attempt.reason == "Non-retryable error: mcpServer must be an http(s) URL" and server.asked == []

@@ -103,6 +103,13 @@ def _insert_or_update(row: Integration | IntegrationModel, is_new: bool, taken: 
         raise Conflict(taken) from None
 
 
+def save_test(name: str, text: str, by: str, *, is_success: bool) -> dict[str, Any]:
+    """Store the result of a test of an integration's connection, and return it."""
+    result = {"at": clock.now(), "by": by[:255], "isSuccess": is_success, "text": text}
+    Integration.objects.filter(pk=name).update(last_test=result)
+    return result
+
+
 def delete_integration(name: str, by: str, reason: str = "") -> list[str]:
     """Delete an integration with its models and the bindings of prompts to them. Steps that name it fail.
 

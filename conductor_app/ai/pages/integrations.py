@@ -28,7 +28,7 @@ from ...settings import conf
 from ...web.forms import JsonDocumentField, format_json
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands.integrations import delete_integration, delete_model, find_integration, save_integration, save_model
-from ..models import Integration, IntegrationModel
+from ..models import Integration, IntegrationModel, ModelCall
 from ..queries.budgets import format_amount
 from ..queries.usage import (
     count_models,
@@ -38,7 +38,7 @@ from ..queries.usage import (
     models_of,
     workflows_by_integration,
 )
-from ..workers.trials import check_connection
+from ..workers.trials import CONNECTION_TESTS, check_connection
 
 KIND_LABELS = {
     "openai": gettext_lazy("OpenAI or compatible"),
@@ -249,12 +249,13 @@ class IntegrationsPage(Page):
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         rows = list(shown_to(request.user, VIEW_PERMISSION, list_integrations())[: MAX_LISTED + 1])
         counts = count_models(row.name for row in rows[:MAX_LISTED])
-        calls, uses = last_calls(), _uses(request)
+        calls, uses = last_calls(row.name for row in rows[:MAX_LISTED]), _uses(request)
         stored, sees_all = {row.name for row in rows}, request.user.has_perm(VIEW_PERMISSION)
         return {
             "rows": [
-                (row, kind_label(row.kind), counts.get(row.name, 0), *calls.get(row.name, (None, None)), uses[row.name])
+                (row, kind_label(row.kind), counts.get(row.name, 0), last, _current_test(row, last), uses[row.name])
                 for row in rows[:MAX_LISTED]
+                for last, _failed in [calls.get(row.name, (None, None))]
             ],
             "is_cut": len(rows) > MAX_LISTED,
             "most": MAX_LISTED,
@@ -316,12 +317,8 @@ class IntegrationPage(ObjectPage):
 
     def _test(self, request: HttpRequest, row: Integration) -> dict[str, Any]:
         require_permission(request, EXECUTE_PERMISSION, row)
-        try:
-            outcome, is_success = check_connection(row.name, request.user.get_username()), True
-        except RequestRefused as refused:
-            outcome, is_success = refused.message, False
-        context = self._page_context(request, row, IntegrationForm(row.kind, row=row))
-        return context | {"outcome": outcome, "is_success": is_success}
+        row.last_test = check_connection(row.name, request.user.get_username())
+        return self._page_context(request, row, IntegrationForm(row.kind, row=row)) | {"outcome": row.last_test}
 
     def _add_model(self, request: HttpRequest, row: Integration) -> HttpResponse | dict[str, Any]:
         form = ModelForm(request.POST)
@@ -337,7 +334,8 @@ class IntegrationPage(ObjectPage):
         self, request: HttpRequest, row: Integration, form: IntegrationForm, model_form: ModelForm | None = None
     ) -> dict[str, Any]:
         models = models_of([row.name]).get(row.name, [])
-        last, failed = last_calls().get(row.name, (None, None))
+        last, failed = last_calls([row.name]).get(row.name, (None, None))
+        may_test = row.category in CONNECTION_TESTS and may(request.user, EXECUTE_PERMISSION, row)
         return {
             "title": row.name,
             "row": row,
@@ -350,7 +348,8 @@ class IntegrationPage(ObjectPage):
             "may_change": may(request.user, CHANGE_PERMISSION, row),
             "may_delete": may(request.user, DELETE_PERMISSION, row),
             "required": CHANGE_PERMISSION,
-            "may_test": row.category == AI_MODEL and may(request.user, EXECUTE_PERMISSION, row),
+            "may_test": may_test,
+            "test": _current_test(row, last),
             "key_is_stored": bool(row.sealed),
             "input_name": INPUT_NAMES.get(row.category, "llmProvider"),
             "uses": _uses(request)[row.name],
@@ -393,6 +392,12 @@ class IntegrationModelPage(ObjectPage):
             "may_change": may(request.user, CHANGE_PERMISSION, _integration_of(row)),
             "required": CHANGE_PERMISSION,
         }
+
+
+def _current_test(row: Integration, last: ModelCall | None) -> dict[str, Any] | None:
+    """Return the last test of an integration if neither a change nor a call came after it."""
+    since = max(row.updated_at, last.started_at if last else 0)
+    return row.last_test if row.last_test and row.last_test["at"] >= since else None
 
 
 def _uses(request: HttpRequest) -> dict[str, dict[WorkflowDefinition, list[str]]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 
 from ...access.visibility import usable
 from ...core.ai import OWN_VECTOR_DATABASES
@@ -17,8 +17,6 @@ from ..store import calls_below
 MAX_MODELS = 1_000
 MAX_WORKFLOWS = 500
 NAMING_INPUTS = (*INTEGRATION_INPUTS, "mcpServer")
-SCANNED_CALLS = 1_000
-"""The newest calls among which the last one of an integration is searched."""
 
 
 def list_integrations(category: str = "", active_only: bool = False) -> QuerySet[Integration]:
@@ -43,14 +41,16 @@ def count_models(integrations: Iterable[str]) -> dict[str, int]:
     return dict(rows.values_list("integration").annotate(count=Count("pk")))
 
 
-def last_calls() -> dict[str, tuple[ModelCall, ModelCall | None]]:
-    """Return the newest call and the newest failed call of each integration, by its name."""
+def last_calls(integrations: Iterable[str]) -> dict[str, tuple[ModelCall, ModelCall | None]]:
+    """Return the newest call and the newest failed call of each integration that has some, by its name."""
+    newest = ModelCall.objects.filter(integration=OuterRef("name")).order_by("-started_at").values("pk")
+    rows = Integration.objects.filter(name__in=list(integrations)).annotate(
+        last=Subquery(newest[:1]), failed=Subquery(newest.filter(status="FAILED")[:1])
+    )
+    found = [row for row in rows.values_list("name", "last", "failed") if row[1]]
     columns = ("integration", "model", "run_id", "status", "started_at", "error")
-    found: dict[str, tuple[ModelCall, ModelCall | None]] = {}
-    for call in ModelCall.objects.only(*columns).order_by("-started_at", "-id")[:SCANNED_CALLS]:
-        last, failed = found.get(call.integration, (call, None))
-        found[call.integration] = last, failed or (call if call.status == "FAILED" else None)
-    return found
+    calls = ModelCall.objects.only(*columns).in_bulk({id for row in found for id in row[1:] if id})
+    return {name: (calls[last], calls.get(failed)) for name, last, failed in found if last in calls}
 
 
 def workflows_by_integration(rows: QuerySet[WorkflowDefinition]) -> dict[str, dict[WorkflowDefinition, list[str]]]:

@@ -1,5 +1,6 @@
 """Sessions with MCP servers over streamable HTTP, with the official client library."""
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -43,6 +44,29 @@ def with_server(
         return anyio.run(run)
     except Exception as error:
         raise _failure(error, seen, seconds) from error
+
+
+MAX_PAGES = 100
+
+
+async def list_tools(client: Client) -> dict[str, Any]:
+    """Return the tools of all pages, which together have the size of one reply at most."""
+    tools: list[dict[str, Any]] = []
+    size = 0
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        for tool in page.tools:
+            found = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+            shown = {"name": found["name"], "description": found.get("description", "")}
+            tools.append(shown | {name: found[name] for name in ("inputSchema", "outputSchema") if name in found})
+            size += len(json.dumps(tools[-1]))
+        if size > messages.MAX_REPLY_BYTES:
+            raise CallFailed(f"the list of tools is larger than {messages.MAX_REPLY_BYTES} bytes", is_final=True)
+        cursor = page.next_cursor
+        if not cursor:
+            return {"tools": tools}
+    raise CallFailed(f"the list has more than {MAX_PAGES} pages", is_final=True)
 
 
 def _recorder(seen: list[Any]) -> Callable[[httpx2.Response], Awaitable[None]]:

@@ -1,10 +1,12 @@
 """Tasks that get answers of models, and tasks of MCP servers, with one connection per task."""
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ...core.definition import MCP_INPUT, is_integration_name
+from ...core.errors import RequestRefused
 from ...core.expressions import field_text
 from ...core.step_types.ai import CallMcpToolStep, ListMcpToolsStep, LlmChatComplete, LlmTextComplete
 from ...settings import conf
@@ -28,12 +30,11 @@ from .messages import (
     read_chat,
     read_text,
 )
-from .trials import complete
+from .trials import complete, headers_of_server, server_settings
 
 if TYPE_CHECKING:
     from mcp import Client
 
-MAX_PAGES = 100
 OWN_INPUTS = frozenset(
     {
         *("mcpServer", "method", "headers", "arguments", "asyncComplete", "llmProvider", "model", "integrationName"),
@@ -101,10 +102,19 @@ class McpWorker(BuiltInWorker):
 
     def work_on(self, attempt: ClaimedAttempt) -> WorkResult:
         """Execute the task while the lease of its attempt is renewed."""
-        inputs = self.inputs_of(attempt)
+        inputs, settings = self.inputs_of(attempt), None
+        name = inputs.get(MCP_INPUT)
+        # No permission was checked for a name that a secret stands for.
+        if is_integration_name(name) and attempt.input.get(MCP_INPUT) == name:
+            try:
+                settings = server_settings(name)
+            except RequestRefused as refused:
+                return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {refused.message}")
+            inputs = _with_server_of(settings, inputs)
         release_connection()
         with renewed_lease(attempt):
-            return self.perform(inputs)
+            result = self.perform(inputs)
+        return replace(result, reason=messages.without_keys(result.reason, settings)) if settings else result
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Send the requests. A failure is a result with a readable reason."""
@@ -126,6 +136,13 @@ class McpWorker(BuiltInWorker):
         raise NotImplementedError
 
 
+def _with_server_of(settings: ModelSettings, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Return the inputs with the address and the headers of an integration."""
+    given = inputs.get("headers")
+    headers = {**given, **headers_of_server(settings)} if isinstance(given, Mapping) else headers_of_server(settings)
+    return {**inputs, MCP_INPUT: settings.base_url, "headers": headers}
+
+
 class ListMcpTools(McpWorker):
     """Lists the tools of a server."""
 
@@ -134,6 +151,8 @@ class ListMcpTools(McpWorker):
 
     def session(self, inputs: dict[str, Any]) -> Callable[["Client"], Awaitable[dict[str, Any]]]:
         """Return the function that reads the pages of the list."""
+        from .mcp_client import list_tools
+
         return list_tools
 
 
@@ -164,24 +183,7 @@ class CallMcpTool(McpWorker):
         return call
 
 
-async def list_tools(client: "Client") -> dict[str, Any]:
-    """Return the tools of all pages, which together have the size of one reply at most."""
-    tools: list[dict[str, Any]] = []
-    size = 0
-    cursor: str | None = None
-    for _ in range(MAX_PAGES):
-        page = await client.list_tools(cursor=cursor)
-        for tool in page.tools:
-            found = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
-            shown = {"name": found["name"], "description": found.get("description", "")}
-            tools.append(shown | {name: found[name] for name in ("inputSchema", "outputSchema") if name in found})
-            size += len(json.dumps(tools[-1]))
-        if size > messages.MAX_REPLY_BYTES:
-            raise CallFailed(f"the list of tools is larger than {messages.MAX_REPLY_BYTES} bytes", is_final=True)
-        cursor = page.next_cursor
-        if not cursor:
-            return {"tools": tools}
-    raise CallFailed(f"the list has more than {MAX_PAGES} pages", is_final=True)
+TASK_WORKERS = (TextComplete(), ChatComplete(), ListMcpTools(), CallMcpTool())
 
 
 def tool_arguments(inputs: Mapping[str, Any]) -> dict[str, Any]:

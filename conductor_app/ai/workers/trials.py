@@ -1,19 +1,23 @@
 """Clients of the providers of models, imported at their first call, and trials of integrations and prompts on pages."""
 
+import struct
 from collections.abc import Callable
 from time import monotonic
 from types import ModuleType
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ...access import audit
-from ...core.errors import Invalid
+from ...core.ai import AI_MODEL, MCP, VECTOR_DB
+from ...core.errors import Invalid, RequestRefused
 from ...settings import conf
 from ...system_tasks.network_guard import Deadline
 from ...utils.randomness import random_hex
 from ..commands.calls import estimate_call, fail_call, save_reply
-from ..commands.integrations import ModelSettings, model_settings
+from ..commands.integrations import ModelSettings, find_integration, model_settings, save_test
 from ..commands.prompts import PromptTrial, TrialFailed, begin_trial
-from ..models import IntegrationModel
+from ..commands.vectors import vector_database
+from ..models import IntegrationModel, VectorDocument
+from ..queries.vectors import VectorSearch, search_documents
 from .calls import estimate_chat, store_outcome
 from .messages import CallFailed, ChatReply, ChatRequest, InputRejected, read_text, without_keys
 
@@ -121,16 +125,21 @@ def try_prompt(trial: PromptTrial, by: str) -> TrialReply:
     return TrialReply(text, trial.prompt_tokens, trial.completion_tokens, duration)
 
 
-def check_connection(integration: str, by: str) -> str:
-    """Call the provider of an integration and return what answered, as a sentence. The caller checks the permission.
+def check_connection(integration: str, by: str) -> dict[str, Any]:
+    """Send a request to the server or database of an integration, and return the result, which is stored.
 
-    Raises:
-        UnknownIntegration: when the integration is missing or disabled.
-        TrialFailed: when the provider does not answer, or refuses the key.
+    It has what answered or why the test failed, as a sentence. The caller checks the permission.
     """
-    settings = model_settings(integration, _first_model(integration))
+    row = find_integration(integration)
     audit.record("integration", integration, "test", by)
-    return test_connection(settings)
+    try:
+        test = CONNECTION_TESTS.get(row.category)
+        if test is None:
+            raise TrialFailed(f"Integrations of the category {row.category} cannot be tested.")
+        text, is_success = test(row.name), True
+    except RequestRefused as refused:
+        text, is_success = refused.message, False
+    return save_test(integration, text, by, is_success=is_success)
 
 
 def _first_model(integration: str) -> str:
@@ -144,14 +153,85 @@ def test_connection(settings: ModelSettings) -> str:
     Raises:
         TrialFailed: when the provider cannot be reached or refuses the key.
     """
-    if settings.category != "AI_MODEL":
-        raise TrialFailed(f"Integrations of the category {settings.category} cannot be tested.")
     names = try_call(settings, lambda: list_models(settings))
     if not names:
         return "The provider accepts the key and lists no models."
     more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     count = "1 model" if len(names) == 1 else f"{len(names)} models"
     return f"The provider offers {count}: {', '.join(names[:SHOWN])}{more}."
+
+
+def _test_provider(integration: str) -> str:
+    """Return a sentence about the models of a provider."""
+    return test_connection(model_settings(integration, _first_model(integration)))
+
+
+def _test_mcp_server(integration: str) -> str:
+    """Return a sentence about the tools of an MCP server."""
+    settings = server_settings(integration)
+    try:
+        from .mcp_client import list_tools, with_server
+    except ModuleNotFoundError as missing:
+        raise TrialFailed(f"The package {missing.name} is not installed: install the extra `ai`.") from missing
+    seconds = min(TRIAL_SECONDS, conf.ai_task_seconds)
+    try:
+        tools = with_server(settings.base_url, headers_of_server(settings), seconds, list_tools)["tools"]
+    except CallFailed as failure:
+        raise TrialFailed(f"The server could not be called: {without_keys(failure.reason, settings)}.") from None
+    names = [tool["name"] for tool in tools]
+    more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    count = "1 tool" if len(names) == 1 else f"{len(names)} tools"
+    return f"The server offers {count}: {', '.join(names[:SHOWN])}{more}." if names else "The server offers no tools."
+
+
+def server_settings(integration: str) -> ModelSettings:
+    """Return the settings of the integration of an MCP server.
+
+    Raises:
+        UnknownIntegration: when it is missing or disabled.
+        Invalid: when it is of another category.
+    """
+    settings = model_settings(integration, _first_model(integration))
+    if settings.category != MCP:
+        raise Invalid(f"The integration {integration} is of the category {settings.category}, not of {MCP}.")
+    return settings
+
+
+def headers_of_server(settings: ModelSettings) -> dict[str, str]:
+    """Return the headers that the integration of an MCP server adds to requests."""
+    authorization = settings.secrets.get("authorization", "")
+    return {"Authorization": authorization} if authorization else {}
+
+
+def _test_vector_database(integration: str) -> str:
+    """Search for a stored document, and return a sentence about what the database has."""
+    database = vector_database(integration)
+    documents = VectorDocument.objects.filter(database=database.name)
+    sample = documents.order_by("index", "namespace", "document_id").first()
+    if sample is None:
+        return "The database answers. It has no documents yet."
+    embedding = struct.unpack(f"<{len(sample.embedding) // 4}f", sample.embedding)
+    if database.dimensions not in (None, len(embedding)):
+        raise TrialFailed(
+            f"The index {sample.index} has vectors of {len(embedding)} numbers, but the setting `dimensions` is "
+            f"{database.dimensions}: searches and new documents are refused."
+        )
+    place = (sample.database, sample.index, sample.namespace)
+    try:
+        search_documents(VectorSearch(*place, database.metric, embedding, 1))
+    except ModuleNotFoundError as missing:
+        raise TrialFailed(f"The package {missing.name} is not installed: install the extra `ai`.") from missing
+    count = documents.count()
+    stored = "1 document" if count == 1 else f"{count:,} documents"
+    return f"The database answers. It has {stored}; a search in the index {sample.index} works."
+
+
+CONNECTION_TESTS: dict[str, Callable[[str], str]] = {
+    AI_MODEL: _test_provider,
+    VECTOR_DB: _test_vector_database,
+    MCP: _test_mcp_server,
+}
+"""The test of the integrations of each category."""
 
 
 def test_prompt(trial: PromptTrial) -> str:
