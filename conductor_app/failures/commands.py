@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import urlsplit
 
 from django.db import transaction
 
@@ -13,6 +14,7 @@ from . import store
 from .models import Failure, FailureGroup, HourlyFailureCount
 
 HOUR_MS = 3_600_000
+MAX_ADDRESS_LENGTH = 500
 MAX_BUILDS = 200
 """The maximum number of builds that a resolved group stores as older than its fix."""
 
@@ -117,6 +119,31 @@ def annotate_group(group_id: int, note: str, by: str) -> None:
         group.note = note.strip()[:5000]
         group.save(update_fields=["note"])
         _record_change(group, by, "note", group.note)
+
+
+def link_issue(group_id: int, address: str, by: str) -> None:
+    """Store the address of the issue that tracks the cause of a failure group. An empty address removes it.
+
+    Raises:
+        Invalid: when it is no address of a page, or has a user or a password.
+    """
+    address = address.strip()
+    if address and not _is_page_address(address):
+        raise Invalid("The address of an issue must begin with https:// or http:// and have at most 500 characters.")
+    with transaction.atomic():
+        group = _lock_group(group_id)
+        was, group.issue_url = group.issue_url, address
+        group.save(update_fields=["issue_url"])
+        _record_change(group, by, "link_issue", "", {"from": was, "to": address})
+
+
+def _is_page_address(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return False
+    is_page = parts.scheme in ("https", "http") and bool(parts.hostname) and "@" not in parts.netloc
+    return is_page and len(address) <= MAX_ADDRESS_LENGTH and address.isprintable() and " " not in address
 
 
 def merge_groups(group_id: int, into_id: int, by: str, reason: str = "") -> None:

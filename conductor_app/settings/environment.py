@@ -226,6 +226,17 @@ def trace_address(name: str, default: str = "") -> str:
     return value
 
 
+def issue_address(name: str, default: str = "") -> str:
+    """Return the address of the form for a new issue, with the places of its title and text, or ""."""
+    value = address(name, default, schemes=("https", "http"))
+    if value and not ("{title}" in value and "{text}" in value):
+        raise ImproperlyConfigured(
+            f"{name} is refused: it must contain {{title}} and {{text}}, as in "
+            "https://github.com/acme/shop/issues/new?title={title}&body={text}"
+        )
+    return value
+
+
 def origin(name: str, default: str = "", *, schemes: tuple[str, ...]) -> str:
     """Return an address without path, user and query, or ""."""
     value = address(name, default, schemes=schemes).rstrip("/")

@@ -2,8 +2,10 @@
 
 import re
 from html import unescape
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
 from conductor_app.access.models import AuditEntry
 from conductor_app.bulk import commands as bulk_commands
@@ -11,6 +13,7 @@ from conductor_app.bulk import executor as bulk_executor
 from conductor_app.failures import commands as failure_groups
 from conductor_app.failures.models import FailureGroup
 from conductor_app.runs.models import Run
+from conductor_app.settings import environment
 from tests.builders import simple, step
 from tests.page_text import html, page_text
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
@@ -314,3 +317,47 @@ def test_the_page_of_a_group_and_of_an_operation_use_the_same_words_for_its_resu
     for address in (page_of(group()), f"/admin/bulk/{id}/"):
         shown = page_text(operator.get(address))
         assert "Done with failures" in shown and "502 from gateway …" in shown and "<n>" not in unescape(shown)
+
+
+def test_a_new_issue_has_title_and_text_without_the_varying_parts_of_the_message(operator, scenario, settings):
+    address = page_of(group())
+    assert "Create issue" not in page_text(operator.get(address))
+    settings.CONDUCTOR_ISSUE_URL = "https://github.com/acme/shop/issues/new?title={title}&body={text}"
+
+    page = operator.get(address)
+
+    assert "Create issue" in page_text(page)
+    query = parse_qs(urlsplit(page.context["new_issue"]).query)
+    assert query["title"] == ["order › pay: 502 from gateway …"]
+    [text] = query["body"]
+    assert "2 failures of 2 runs" in text and "By worker build: 41 (50 %), 42 (50 %)" in text
+    assert text.endswith(f"http://testserver{address}") and "gateway 1" not in text
+
+
+def test_the_address_of_an_issue_is_attached_and_removed(operator, viewer, scenario):
+    address = page_of(group())
+    operator.post(address, {"do": "issue", "issue": " https://acme.example/browse/PAY-12 "})
+
+    for client in (operator, viewer):
+        page = client.get(address)
+        assert 'href="https://acme.example/browse/PAY-12"' in html(page) and "Issue PAY-12" in page_text(page)
+    assert "PAY-12" in page_text(operator.get(INBOX))
+    assert AuditEntry.objects.get(action="link_issue").actor == "olga"
+    operator.post(address, {"do": "issue", "issue": ""})
+    assert group().issue_url == ""
+
+
+@pytest.mark.parametrize(
+    "wrong", ["javascript:alert(1)", "https://a:b@x.org/1", "PAY-12", "https://x.org/" + "x" * 500]
+)
+def test_an_address_of_an_issue_is_that_of_a_page(operator, scenario, wrong):
+    page = operator.post(page_of(group()), {"do": "issue", "issue": wrong}, follow=True)
+
+    assert "The address of an issue must begin with https://" in page_text(page) and group().issue_url == ""
+
+
+def test_the_address_of_new_issues_has_places_for_title_and_text(monkeypatch):
+    monkeypatch.setenv("ISSUE_URL", "https://github.com/acme/shop/issues/new?title={title}")
+
+    with pytest.raises(ImproperlyConfigured, match="ISSUE_URL"):
+        environment.issue_address("ISSUE_URL")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from django.contrib import messages
 from django.db.models import Case, Q, When
@@ -21,11 +22,21 @@ from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.failure_grouping import split_variable_parts, stable_title
 from ...core.states import FAILURE, REGRESSED
 from ...definitions.pages.versions import version_markers
+from ...runs.pages.filters import definition_choices
 from ...runs.queries.recent import run_keys
+from ...settings import conf
 from ...utils import clock
 from ...utils.formatting import LazyText, TimeRange
-from ...web.badges import format_count, render_pill
-from ...web.charts import ChartSeries, TrendChart, build_markers, chosen_range, fitting_range, range_links, sparkline
+from ...web.badges import exact_time, format_count, render_pill
+from ...web.charts import (
+    ChartSeries,
+    TrendChart,
+    build_markers,
+    chosen_range,
+    fitting_range,
+    range_links,
+    sparkline,
+)
 from ...web.links import failure_group_address
 from ...web.pages import ObjectPage, Page, require_permission, require_permission_on_any, show_refusal
 from .. import commands
@@ -51,6 +62,7 @@ STATE_PILLS = {
     "IGNORED": ("stopped", "skipped", gettext_lazy("Ignored")),
 }
 MAX_ACTIONS = 20
+MAX_ISSUE_TITLE = 120
 RETRY = "retry"
 SHARED_ACTIONS = ("acknowledge", "resolve", "ignore", "reopen", "assign")
 BREAKDOWN_LABELS = {
@@ -117,6 +129,7 @@ class FailuresPage(Page):
             "rows": [_group_row(listed_group) for listed_group in found.groups],
             "inbox": found,
             "definition": definition,
+            "definitions": definition_choices(definition),
             "text": text,
             "is_filtered": bool(definition or text),
             "sort": sort,
@@ -163,6 +176,7 @@ def _group_row(listed_group: ListedFailureGroup) -> dict[str, Any]:
         "lost": len(listed_group.impact.lost),
         "spark": sparkline(listed_group.hours, _("Failures per hour, last 24 hours"), "bad"),
         "today": listed_group.today,
+        "issue_name": _issue_name(group.issue_url),
         "address": failure_group_address(group.pk),
     }
 
@@ -229,6 +243,8 @@ class FailureGroupPage(ObjectPage):
             "parts": parts,
             "whole": whole if (whole := shown_group(group)) is not group else None,
             "acts": list(acts[:MAX_ACTIONS]),
+            "issue_name": _issue_name(group.issue_url),
+            "new_issue": _new_issue_address(request, group, detail) if conf.issue_url else "",
             "is_regressed": group.state == REGRESSED,
             "retry": reverse("admin:bulk_plan", query={"failure_group": group.pk, "action": "retry"}),
         }
@@ -246,6 +262,28 @@ class FailureGroupPage(ObjectPage):
         except RequestRefused as refused:
             show_refusal(request, refused)
         return HttpResponseRedirect(failure_group_address(group.pk))
+
+
+def _new_issue_address(request: HttpRequest, group: FailureGroup, detail: FailureDetail) -> str:
+    """Return the address of the form for a new issue with title and text, which have no varying parts of messages."""
+    title = stable_title(group.sample or group.message)[:MAX_ISSUE_TITLE] or _("Failure without a reason")
+    place = group.definition + (f" › {group.ref}" if group.ref else "")
+    page = request.build_absolute_uri(failure_group_address(group.pk))
+    counts = {"failures": format_count(group.count), "runs": format_count(detail.runs)}
+    shares = [(BREAKDOWN_LABELS[name], detail.by.get(name, [])) for name in COUNTED_ON_ARRIVAL]
+    lines = [
+        _("%(failures)s failures of %(runs)s runs") % counts,
+        _("From %(first)s to %(last)s") % {"first": exact_time(group.first_at), "last": exact_time(group.last_at)},
+        *(f"{label}: {', '.join(f'{each.value} ({each.percent} %)' for each in found)}" for label, found in shares),
+        page,
+    ]
+    text = "\n\n".join([place, *lines])
+    return conf.issue_url.replace("{title}", quote(f"{place}: {title}")).replace("{text}", quote(text))
+
+
+def _issue_name(address: str) -> str:
+    """Return the short name of an issue: the end of its address, such as PAY-12 or 345."""
+    return address.rstrip("/").rpartition("/")[2][:40] or address[:40]
 
 
 def _describe_repairs(repairs: Repairs) -> str:
@@ -339,6 +377,12 @@ def _annotate_group(group: FailureGroup, form_data: Mapping[str, str], by: str) 
     return _("Note saved.")
 
 
+def _link_issue(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
+    address = form_data.get("issue", "")
+    commands.link_issue(group.pk, address, by)
+    return _("Issue attached.") if address.strip() else _("Issue removed.")
+
+
 def _merge_groups(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
     into = form_data.get("into", "").strip()
     if not into.isdecimal() or len(into) > 18:
@@ -358,6 +402,7 @@ ACTIONS: dict[str, Callable[[FailureGroup, Mapping[str, str], str], str]] = {
     **{move.event: _transition_handler(move.event) for move in TRANSITIONS},
     "assign": _assign_group,
     "note": _annotate_group,
+    "issue": _link_issue,
     "merge": _merge_groups,
     "split": _split_group,
 }

@@ -31,7 +31,7 @@ LISTS = {
 }
 LISTS |= {"REDIS_URL": "address, required", "ALLOWED_HOSTS": "list of host names"}
 LISTS |= {"OTEL_EXPORTER_OTLP_ENDPOINT": "address", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "address"}
-LISTS |= {"TRACE_URL": "address"}
+LISTS |= {"TRACE_URL": "address", "ISSUE_URL": "address"}
 LISTS |= {"SECRET_KEY": f"text, at least {environment.SIGNING_KEY_LENGTH} characters"}
 """Values of variables whose reader says less than the code around it."""
 DEFAULTS = {
