@@ -270,6 +270,14 @@ def missing_workflow(name: str, version: int | None = None) -> str:
     return ""
 
 
+def document_to_use(name: str, version: str = "") -> dict[str, Any] | None:
+    """Return the document of a workflow that the current actor may use: its newest version, or the given one."""
+    rows = usable(WorkflowDefinition.objects.filter(name=name)) if name else WorkflowDefinition.objects.none()
+    if version.isdecimal() and len(version) < 10:
+        rows = rows.filter(version=version)
+    return rows.order_by("-version").values_list("document", flat=True).first()
+
+
 def workflows_using_task(name: str) -> list[WorkflowDefinition]:
     # The text search narrows the rows. Only the steps decide: a name may occur elsewhere in a document.
     rows = visible(newest_definitions().filter(document__contains=name)).order_by("name")[: 4 * LIMIT]

@@ -101,6 +101,27 @@
     for (const name of new Set(formData.keys())) if (formData.getAll(name).every((value) => value === "")) formData.delete(name);
   });
 
+  // After a change of a field that others depend on, the parts of the page that show them come from the server.
+  for (const form of document.querySelectorAll("form[data-preview]")) {
+    let timer = null, requestNumber = 0;
+    const preview = async () => {
+      const number = ++requestNumber, body = new FormData(form);
+      body.set("step", "show");
+      const response = await fetch(location.href, { method: "POST", body, headers: { "X-Requested-With": "fetch" } });
+      if (number !== requestNumber || !response.ok) return;
+      const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+      for (const part of form.querySelectorAll("[data-part]")) {
+        const other = fresh.getElementById(part.id);
+        if (other && other.innerHTML !== part.innerHTML) part.replaceChildren(...other.childNodes);
+      }
+    };
+    form.addEventListener("input", ({ target }) => {
+      if (!target.matches("[data-previews]")) return;
+      clearTimeout(timer);
+      timer = setTimeout(preview, 400);
+    });
+  }
+
   // In a low window, the menu begins at the current entry.
   document.querySelector("#side [aria-current]")?.scrollIntoView({ block: "nearest" });
 

@@ -16,7 +16,6 @@ from django.utils.translation import gettext_lazy
 from ...core.cron import MACROS, MAX_JITTER_SECONDS, parse_cron, parse_zone
 from ...core.errors import Invalid, RequestRefused
 from ...definitions.queries import missing_workflow
-from ...web.forms import JsonDocumentField, format_json
 from ..models import Schedule
 
 FIELD_SIZES = (60, 60, 24, 31, 12, 7)
@@ -150,7 +149,9 @@ class ScheduleForm(forms.Form):
     name = forms.CharField(max_length=255, label=gettext_lazy("Name"))
     clocks = ClocksField(label=gettext_lazy("Times"))
     workflow = forms.CharField(
-        max_length=255, label=gettext_lazy("Workflow"), widget=forms.TextInput(attrs={"list": "workflow-names"})
+        max_length=255,
+        label=gettext_lazy("Workflow"),
+        widget=forms.TextInput(attrs={"list": "workflow-names", "autocomplete": "off", "data-previews": True}),
     )
     version = forms.IntegerField(
         required=False,
@@ -158,9 +159,13 @@ class ScheduleForm(forms.Form):
         label=gettext_lazy("Version"),
         help_text=gettext_lazy("Leave empty to use the newest version."),
     )
-    input = JsonDocumentField(required=False, label=gettext_lazy("Input"))
     correlation_id = forms.CharField(required=False, max_length=512, label=gettext_lazy("Correlation id"))
-    overlap = forms.ChoiceField(choices=OVERLAP_LABELS, initial="ALLOW", label=gettext_lazy("Overlap policy"))
+    overlap = forms.ChoiceField(
+        choices=OVERLAP_LABELS,
+        initial="ALLOW",
+        label=gettext_lazy("Overlap policy"),
+        help_text=gettext_lazy("When a run of the schedule is still open at the next time."),
+    )
     jitter = forms.IntegerField(
         required=False,
         min_value=0,
@@ -168,7 +173,11 @@ class ScheduleForm(forms.Form):
         label=gettext_lazy("Jitter"),
         help_text=gettext_lazy("Maximum random delay of each start, in seconds."),
     )
-    catches_up = forms.BooleanField(required=False, label=gettext_lazy("Catch up on missed slots"))
+    catches_up = forms.BooleanField(
+        required=False,
+        label=gettext_lazy("Catch up on missed slots"),
+        help_text=gettext_lazy("After a downtime of the server or a pause."),
+    )
     window = forms.IntegerField(
         required=False,
         min_value=0,
@@ -208,14 +217,14 @@ class ScheduleForm(forms.Form):
     def clean_ends_at(self) -> int | None:
         return _parse_time_field(self.cleaned_data["ends_at"])
 
-    def document(self, before: dict[str, Any]) -> dict[str, Any]:
-        """Return the schedule's document. Fields that the form lacks are kept."""
+    def document(self, before: dict[str, Any], input: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the schedule's document. Fields that the form lacks are kept. `input`: that of its runs."""
         cleaned = self.cleaned_data
         clocks = cleaned["clocks"]
         start = {
             **(before.get("startWorkflowRequest") or {}),
             "name": cleaned["workflow"],
-            "input": cleaned["input"] or {},
+            "input": dict(input),
         }
         start |= {"version": cleaned["version"], "correlationId": cleaned["correlation_id"] or None}
         hidden = ("cronExpression", "zoneId", "cronSchedules")
@@ -263,7 +272,6 @@ def initial_values(name: str, document: dict[str, Any]) -> dict[str, Any]:
         "clocks": schedule_clocks(document),
         "workflow": start.get("name", ""),
         "version": start.get("version"),
-        "input": format_json(start.get("input") or {}),
         "correlation_id": start.get("correlationId") or "",
         "overlap": document.get("overlapPolicy") or "ALLOW",
         "catches_up": bool(document.get("runCatchupScheduleInstances")),

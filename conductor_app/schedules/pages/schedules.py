@@ -1,26 +1,30 @@
 """Pages of schedules: their list, one schedule with its slots and actions, and the list of executed slots."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import OuterRef, QuerySet, Subquery
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.timezone import get_current_timezone_name
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...access.visibility import may, shown_to, visible
 from ...core.errors import Invalid, RequestRefused
 from ...core.failure_grouping import informative_line
-from ...definitions.queries import missing_workflow, usable_workflow_names
+from ...definitions.queries import document_to_use, missing_workflow, usable_workflow_names
+from ...definitions.schemas import input_schema
 from ...runs.pages.view_model import history_strip
 from ...runs.queries.recent import recent_runs_of_schedules, run_keys
 from ...utils import clock
 from ...web.badges import relative_time, render_badge, render_pill
 from ...web.documents import render_tree
+from ...web.forms import DocumentForm
 from ...web.links import render_run_link, run_address
 from ...web.pages import (
     BoundedChangeList,
@@ -62,7 +66,10 @@ VIEW_PERMISSION, ADD_PERMISSION, CHANGE_PERMISSION, DELETE_PERMISSION, RUN_PERMI
 )
 MAX_SHOWN = 12
 MAX_COUNTED = 1_000
-FIRST_CLOCK = ScheduleClock("0 30 9 * * MON-FRI")
+FIRST_EXPRESSION = "0 30 9 * * MON-FRI"
+MAIN_FIELDS = ("name", "workflow", "version")
+MORE_FIELDS = ("correlation_id", "overlap", "jitter", "catches_up", "window", "starts_at", "ends_at")
+"""The fields of the form beside the times, the input and the reason: those of every schedule, and those of some."""
 
 
 def _resume_schedule(name: str, by: str, reason: str) -> None:
@@ -83,6 +90,31 @@ def next_times(document: dict[str, Any]) -> list[UpcomingSlot] | None:
         return upcoming_slots(document, clock.now())
     except RequestRefused:
         return None
+
+
+def _document_of_times(clocks: list[ScheduleClock]) -> dict[str, Any]:
+    return {"cronSchedules": [each.document() for each in clocks]}
+
+
+def _named_workflow(request: HttpRequest, row: Schedule | None) -> str:
+    """Return the name of the workflow that the form shows."""
+    stored = (row.document.get("startWorkflowRequest") or {}).get("name", "") if row else ""
+    return request.POST.get("workflow", stored).strip()
+
+
+def _input_form(request: HttpRequest, start: Mapping[str, Any]) -> DocumentForm:
+    """Return the form of the input of the runs, from what the workflow declares. `start`: the stored request.
+
+    If the user has named another workflow since the form was shown, its fields begin with the defaults.
+    """
+    name, version = request.POST.get("workflow", start.get("name") or "").strip(), request.POST.get("version", "")
+    inline, given = start.get("workflowDef"), start.get("input")
+    submitted: QueryDict | None = None
+    if request.method == "POST":
+        submitted = request.POST if request.POST.get("input_of", name) == name or not name else None
+        given = None
+    definition = inline if isinstance(inline, Mapping) else document_to_use(name, version or str(start.get("version") or ""))
+    return DocumentForm("input", _("Input as JSON"), input_schema(definition or {}), submitted, given=given)
 
 
 def _parse_span(first: str, last: str) -> tuple[int, int]:
@@ -191,35 +223,44 @@ class ScheduleAdmin(GrantedRowsAdmin):
 
     def _handle_form(self, request: HttpRequest, row: Schedule | None) -> HttpResponse:
         before = row.document if row else {}
+        first_clock = ScheduleClock(FIRST_EXPRESSION, get_current_timezone_name())
         initial: dict[str, Any] = (
-            initial_values(row.name, before) if row else {"clocks": [FIRST_CLOCK], "input": "{}", "overlap": "ALLOW"}
+            initial_values(row.name, before) if row else {"clocks": [first_clock], "overlap": "ALLOW"}
         )
-        if request.method == "POST" and ("preset" in request.POST or request.POST.get("step") == "add"):
-            return self._change_rows(request, row)
+        input_form = _input_form(request, before.get("startWorkflowRequest") or {})
+        is_edited = "preset" in request.POST or request.POST.get("step") == "add" or input_form.has_switched
+        if request.method == "POST" and is_edited:
+            return self._change_rows(request, row, input_form)
         is_inline = bool((before.get("startWorkflowRequest") or {}).get("workflowDef"))
         form = ScheduleForm(request.POST or None, initial=initial, has_inline_workflow=is_inline)
         document = before
-        if request.method == "POST" and form.is_valid():
-            document = form.document(before)
+        is_valid = input_form.is_valid() and form.is_valid()
+        if request.method == "POST" and is_valid:
+            document = form.document(before, input_form.document)
             if row is not None and document["name"] != row.name:
                 form.add_error("name", _("The name %(name)s cannot be changed.") % {"name": row.name})
             elif request.POST.get("step") != "show" and self._save(request, form, document, row):
                 saved = Schedule.objects.get(name=document["name"])
                 return HttpResponseRedirect(reverse("admin:conductor_schedule_change", args=[saved.pk]))
         clocks = posted_clocks(request.POST) if form.is_bound else initial["clocks"]
-        return self._form_page(request, row, form, clocks, document if form.is_valid() or not form.is_bound else {})
+        if not document or (form.is_bound and not is_valid):
+            document = _document_of_times(clocks)
+        return self._form_page(request, row, form, clocks, document, input_form)
 
-    def _change_rows(self, request: HttpRequest, row: Schedule | None) -> HttpResponse:
-        """Show the form again, without errors, after a preset or with another row. Nothing is saved."""
+    def _change_rows(self, request: HttpRequest, row: Schedule | None, input_form: DocumentForm) -> HttpResponse:
+        """Show the form again, without errors, after a preset, with another row or another form of the input.
+
+        Nothing is saved.
+        """
         clocks = posted_clocks(request.POST)
         if preset := request.POST.get("preset", ""):
             clocks = apply_preset(clocks, preset[:500])
-        document = {"cronSchedules": [each.document() for each in clocks]}
-        if not preset:
+        document = _document_of_times(clocks)
+        if request.POST.get("step") == "add":
             zone_id = clocks[-1].zone_id if clocks else "UTC"
             clocks.append(ScheduleClock("", zone_id))
         form = ScheduleForm(initial=posted_values(request.POST) | {"clocks": clocks})
-        return self._form_page(request, row, form, clocks, document)
+        return self._form_page(request, row, form, clocks, document, input_form)
 
     def _form_page(
         self,
@@ -228,9 +269,15 @@ class ScheduleAdmin(GrantedRowsAdmin):
         form: ScheduleForm,
         clocks: list[ScheduleClock],
         document: dict[str, Any],
+        input_form: DocumentForm,
     ) -> HttpResponse:
         extra_context = {
             "form": form,
+            "input": input_form,
+            "named_workflow": _named_workflow(request, row),
+            "main_fields": [form[name] for name in MAIN_FIELDS],
+            "more_fields": [form[name] for name in MORE_FIELDS],
+            "has_more": bool(form.errors.keys() & set(MORE_FIELDS)),
             "row": row,
             "times": next_times(document) if document else None,
             "names": usable_workflow_names(),
