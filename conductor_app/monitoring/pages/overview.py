@@ -402,7 +402,7 @@ class OverviewActivityPage(Page):
             ),
         ]
         shown = [tile for tile in durations if tile.is_broken or tile.context["rows"]]
-        return {"columns": [[activity], shown] if shown else [[activity]]}
+        return {"columns": [[activity], *([tile] for tile in shown)]}
 
 
 def _activity_charts(request: HttpRequest, now: int) -> list[TrendChart]:
