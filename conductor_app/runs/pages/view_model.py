@@ -392,12 +392,12 @@ def _range_of_runs(runs: QuerySet[Run], column: str, now: int) -> str:
 
 def durations_chart(results: TrendChart, runs: QuerySet[Run], column: str = "created_at") -> DurationChart:
     """Return the chart of the durations of completed runs below that of their results. A bar leads to its runs."""
-    medians, high = durations_by_bar(runs, results.time_range, column)
+    medians, high, is_cut = durations_by_bar(runs, results.time_range, column)
     return DurationChart(
         _("Durations of completed runs"),
         results.time_range,
         [ChartSeries("p95", "scheduled", high), ChartSeries("p50", "started", medians)],
         markers=results.markers,
         links=[f"{link}&status=COMPLETED" for link in results.links],
-        note=_("Of up to %(count)s runs per bar.") % {"count": SAMPLED_RUNS},
+        note=_("Of the newest %(count)s runs of each bar.") % {"count": SAMPLED_RUNS} if is_cut else "",
     )

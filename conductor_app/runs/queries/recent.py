@@ -262,31 +262,39 @@ def runs_by_result(
 
 
 SAMPLED_RUNS = 100
-"""The number of completed runs of each bar whose durations are read."""
+"""The number of runs of each bar whose durations are read."""
 
 
 def durations_by_bar(
     runs: QuerySet[Run], time_range: TimeRange, column: str = "created_at"
-) -> tuple[list[int], list[int]]:
+) -> tuple[list[int], list[int], bool]:
     """Return the median and the 95th percentile (nearest rank) of the durations of completed runs in each bar.
 
-    A bar without any has 0. Runs one query, which reads the newest SAMPLED_RUNS of a bar.
+    A bar without any has 0. Runs one query, which reads the newest SAMPLED_RUNS of a bar; the third value is True if
+    one has more.
     """
+    since, step = time_range.since, time_range.step
+    # The query does not filter by status: SQLite would read every completed run and sort all of them.
+    of_first = runs.filter(**{f"{column}__gte": since, f"{column}__lt": since + step}).order_by(f"-{column}")
+    columns = ("status", "created_at", "ended_at", "idle_ms")
+    sql, values = of_first.values_list(*columns)[:SAMPLED_RUNS].query.sql_with_params()
     parts: list[str] = []
-    params: list[str | int] = []
-    completed = runs.filter(status=COMPLETED).order_by(f"-{column}").values_list("created_at", "ended_at", "idle_ms")
+    params: list[Any] = []
     for place, start in enumerate(time_range.starts()):
-        of_bar = completed.filter(**{f"{column}__gte": start, f"{column}__lt": start + time_range.step})
-        sql, values = of_bar[:SAMPLED_RUNS].query.sql_with_params()
+        moved = {since: start, since + step: start + step}
         parts.append(f"SELECT {place}, newest.* FROM ({sql}) AS newest")
-        params += values
+        params += [moved.get(value, value) for value in values]
     found: list[list[int]] = [[] for _ in range(time_range.count)]
+    read = [0] * time_range.count
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(parts), params)
-        for place, created_at, ended_at, idle_ms in cursor.fetchall():
-            found[place].append(run_duration_ms(created_at, ended_at, idle_ms, ended_at))
+        for place, status, created_at, ended_at, idle_ms in cursor.fetchall():
+            read[place] += 1
+            if status == COMPLETED:
+                found[place].append(run_duration_ms(created_at, ended_at, idle_ms, ended_at))
     ordered = [sorted(durations) for durations in found]
-    return [_percentile(each, 50) for each in ordered], [_percentile(each, 95) for each in ordered]
+    percentiles = [[_percentile(each, percent) for each in ordered] for percent in (50, 95)]
+    return percentiles[0], percentiles[1], max(read) == SAMPLED_RUNS
 
 
 def _percentile(ordered: Sequence[int], percent: int) -> int:
