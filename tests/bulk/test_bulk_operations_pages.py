@@ -63,6 +63,8 @@ def test_a_plan_lists_the_first_runs_with_links_and_what_happens_to_each(operato
     assert "All runs" in text and "pay no luck Retry" in text and "Rejected: not possible in this state" in text
     for run in Run.objects.all():
         assert f'href="/admin/conductor/run/{run.pk}/change/"' in html(page)
+    narrower = operator.get(page.context["narrower"])
+    assert "Retry 3 runs" in page_text(narrower) and not narrower.context["narrower"]
     monkeypatch.setattr(bulk_queries, "MAX_LISTED_RUNS", 2)
     assert "The first 2 of 4 runs" in page_text(operator.get(PLAN, {"definition": "order"}))
 

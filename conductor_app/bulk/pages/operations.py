@@ -38,6 +38,7 @@ from ..queries import (
     REOPENING_ACTIONS,
     BulkOutcome,
     RunResult,
+    SelectionCount,
     allows_action,
     count_selection,
     failed_again,
@@ -129,6 +130,7 @@ class BulkPlanPage(ObjectPage):
             "words": selections.describe_selection(selection),
             "selected": found,
             "by_status": [(status, count, allows_action(action, status)) for status, count in found.by_status],
+            "narrower": _narrower_address(fields, found, action),
             "runs": _planned_runs(request, selection, action),
             "left_out": form_data.getlist("exclude"),
             "fields": fields,
@@ -136,6 +138,14 @@ class BulkPlanPage(ObjectPage):
             "canary_size": "0" if "ids" in selection else str(default_canary_size(found.total)),
             "moves": _upgrade_summary(selection) if action == "upgrade" and "check" in form_data else None,
         }
+
+
+def _narrower_address(fields: list[tuple[str, str]], found: SelectionCount, action: str) -> str:
+    """Return the address of the plan for the runs whose state allows the action, if that of others does not."""
+    allowed = [status for status, _count in found.by_status if allows_action(action, status)]
+    if not allowed or len(allowed) == len(found.by_status):
+        return ""
+    return reverse("admin:bulk_plan", query=dict(fields) | {"status": ",".join(allowed), "action": action})
 
 
 def _planned_runs(request: HttpRequest, selection: dict[str, Any], action: str) -> list[dict[str, Any]]:
