@@ -113,7 +113,9 @@ def _input_form(request: HttpRequest, start: Mapping[str, Any]) -> DocumentForm:
     if request.method == "POST":
         submitted = request.POST if request.POST.get("input_of", name) == name or not name else None
         given = None
-    definition = inline if isinstance(inline, Mapping) else document_to_use(name, version or str(start.get("version") or ""))
+    definition = (
+        inline if isinstance(inline, Mapping) else document_to_use(name, version or str(start.get("version") or ""))
+    )
     return DocumentForm("input", _("Input as JSON"), input_schema(definition or {}), submitted, given=given)
 
 
