@@ -44,13 +44,14 @@ URL_WITH_PASSWORD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class IntegrationField:
-    """One setting of a kind: its name in the configuration, and its label."""
+    """One setting of a kind: its name in the configuration, its label, and the values that it may have; empty: any."""
 
     name: str
     label: str
     is_secret: bool = False
     is_optional: bool = True
     default: str = ""
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,9 @@ INTEGRATION_KINDS: dict[str, IntegrationKind] = {
             "",
             (
                 IntegrationField("dimensions", "Dimensions"),
-                IntegrationField("distanceMetric", "Distance metric", default="l2"),
+                IntegrationField(
+                    "distanceMetric", "Distance metric", default="l2", choices=("l2", "cosine", "inner_product")
+                ),
             ),
         ),
         IntegrationKind(

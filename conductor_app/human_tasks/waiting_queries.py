@@ -276,11 +276,6 @@ def persons_waited_for(attempts: Sequence[Attempt], now: int) -> dict[str, str]:
     }
 
 
-def count_overdue(now: int) -> int:
-    """Return the number of overdue human tasks."""
-    return sum(task_view.is_overdue(now) for task_view in human_task_inbox(now).task_views)
-
-
 def task_comments(attempt: Attempt) -> list[AuditEntry]:
     """Return the comments on a task and the changes of its assignment, oldest first."""
     rows = AuditEntry.objects.filter(object_type="run", object_id=attempt.run_id, action__in=COMMENT_ACTIONS)

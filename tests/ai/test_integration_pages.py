@@ -7,7 +7,7 @@ import pytest
 from conductor_app.access.models import AuditEntry
 from conductor_app.ai.commands.integrations import model_settings, save_integration, save_model
 from conductor_app.ai.commands.prompts import save_prompt
-from conductor_app.ai.commands.vectors import Document, Place, store_documents
+from conductor_app.ai.commands.vectors import Document, Place, store_documents, vector_database
 from conductor_app.ai.models import Integration, IntegrationModel, ModelCall
 from conductor_app.ai.pages.integrations import price_text
 from tests.access.users import client_with
@@ -356,3 +356,13 @@ def test_the_last_call_is_found_among_any_number_of_calls_of_others(operator, sa
         ModelCall.objects.create(id=f"o{number}", status="REPLIED", started_at=clock.now(), **others)
 
     assert "works" in page_text(operator.get(LIST))
+
+
+def test_the_distance_metric_is_chosen_and_a_stored_one_is_kept(operator, clock):
+    form = {"name": "docs", "distanceMetric": "cosine", "is_enabled": "on"}
+    operator.post(f"{LIST}new/pgvectordb/", form)
+    assert vector_database("docs").metric == "cosine"
+    assert "choose" in page_text(operator.post(f"{LIST}new/pgvectordb/", {**form, "name": "x", "distanceMetric": "y"}))
+
+    save_integration("docs", {"configuration": {"distanceMetric": "COSINE"}}, "olga")
+    assert '<option value="COSINE" selected>' in html(operator.get(f"{LIST}of/docs/"))

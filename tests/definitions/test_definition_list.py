@@ -153,7 +153,7 @@ def test_the_page_of_a_definition_draws_its_runs_over_time_and_its_steps_in_each
     with django_assert_max_num_queries(15):
         page = operator.get(f"/admin/workflows/{pk}/history/")
 
-    chart = page.context["chart"]
+    chart = page.context["charts"][0]
     assert [row["values"] for row in chart.bars if not row["is_empty"]] == [["0", "1", "0", "0"]]
     assert [row["markers"] for row in chart.bars if row["markers"]] == [["v2"]]
     assert f'<a class="failed" href="/admin/conductor/run/{run.pk}/change/?task=ship"' in html(page)

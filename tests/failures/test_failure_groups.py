@@ -330,7 +330,7 @@ def test_a_new_issue_has_title_and_text_without_the_varying_parts_of_the_message
     query = parse_qs(urlsplit(page.context["new_issue"]).query)
     assert query["title"] == ["order › pay: 502 from gateway …"]
     [text] = query["body"]
-    assert "2 failures of 2 runs" in text and "By worker build: 41 (50 %), 42 (50 %)" in text
+    assert "Failures: 2, runs affected: 2" in text and "By worker build: 41 (50 %), 42 (50 %)" in text
     assert text.endswith(f"http://testserver{address}") and "gateway 1" not in text
 
 

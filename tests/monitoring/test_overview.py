@@ -1,6 +1,7 @@
 """The overview: what needs attention, and the activity."""
 
 import pytest
+from django.contrib.auth.models import Group, User
 
 from conductor_app.bulk import commands as bulk
 from conductor_app.definitions.models import DurationBaseline
@@ -32,6 +33,19 @@ def test_open_human_tasks_are_counted(operator, clock):
     start_run("order")
 
     assert "1 human task is open" in page_text(operator.get("/admin/"))
+
+
+def test_human_tasks_for_the_user_and_the_groups_of_the_user_are_counted(operator, clock):
+    User.objects.get(username="olga").groups.add(Group.objects.create(name="finance"))
+    for name, user, type in (("a", "olga", "USER"), ("b", "finance", "GROUP"), ("c", "ann", "USER")):
+        assignment = {"assignee": {"user": user, "userType": f"CONDUCTOR_{type}"}}
+        inputs = {"__humanTaskDefinition": {"assignments": [assignment]}}
+        define_workflow(name, step("approve", "HUMAN", inputParameters=inputs))
+        start_run(name)
+
+    page = operator.get("/admin/")
+    assert "3 human tasks are open. 1 for you 1 for your groups" in page_text(page)
+    assert 'href="/admin/human-tasks/?assigned=mine"' in html(page)
 
 
 def test_the_overview_and_its_updates_take_few_queries(viewer, clock, django_assert_max_num_queries):

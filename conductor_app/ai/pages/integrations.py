@@ -84,6 +84,15 @@ FIELD_LABELS = {
     "url": gettext_lazy("URL"),
     "authorization": gettext_lazy("Authorization header"),
 }
+FIELD_TEXTS = {
+    "dimensions": gettext_lazy("Numbers of a vector. Leave empty: the first document of an index determines it."),
+    "authorization": gettext_lazy("Such as Bearer and a token."),
+}
+CHOICE_LABELS = {
+    "l2": gettext_lazy("Euclidean distance (l2)"),
+    "cosine": gettext_lazy("Cosine"),
+    "inner_product": gettext_lazy("Inner product"),
+}
 FREQUENCY_CHOICES = [
     ("daily", gettext_lazy("per day")),
     ("weekly", gettext_lazy("per week")),
@@ -140,15 +149,22 @@ class IntegrationForm(forms.Form):
     def _is_kept(self, field: IntegrationField) -> bool:
         return self.row is not None and displayed_configuration(self.row.configuration).get(field.name) == REDACTED
 
-    def _setting_field(self, field: IntegrationField) -> forms.CharField:
+    def _setting_field(self, field: IntegrationField) -> forms.Field:
         known = INTEGRATION_KINDS[self.kind]
-        text = ""
+        text = str(FIELD_TEXTS.get(field.name, ""))
+        label = str(FIELD_LABELS.get(field.name, field.label))
+        if field.choices:
+            stored = (self.row.configuration if self.row else {}).get(field.name)
+            values = dict.fromkeys([*field.choices, *([str(stored)] if stored else [])])
+            choices = [(value, CHOICE_LABELS.get(value, value)) for value in values]
+            return forms.ChoiceField(required=False, choices=choices, label=label, help_text=text)
         widget: forms.Widget = forms.TextInput()
         if field.is_secret:
             is_kept = self._is_kept(field)
             shown = {"placeholder": _("•••••••• (stored)")} if is_kept else {}
             widget = forms.PasswordInput(attrs={"autocomplete": "new-password", **shown})
-            text = _("Stored encrypted. Leave empty to keep it.") if is_kept else _("Stored encrypted.")
+            stored_text = _("Stored encrypted. Leave empty to keep it.") if is_kept else _("Stored encrypted.")
+            text = f"{text} {stored_text}".strip()
         elif field.name == "base_url" and field.is_optional:
             address = known.base_url
             text = (
@@ -159,7 +175,7 @@ class IntegrationForm(forms.Form):
         return forms.CharField(
             required=not field.is_optional and not self._is_kept(field),
             max_length=4_000,
-            label=str(FIELD_LABELS.get(field.name, field.label)),
+            label=label,
             help_text=text,
             widget=widget,
         )

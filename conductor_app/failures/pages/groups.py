@@ -272,7 +272,7 @@ def _new_issue_address(request: HttpRequest, group: FailureGroup, detail: Failur
     counts = {"failures": format_count(group.count), "runs": format_count(detail.runs)}
     shares = [(BREAKDOWN_LABELS[name], detail.by.get(name, [])) for name in COUNTED_ON_ARRIVAL]
     lines = [
-        _("%(failures)s failures of %(runs)s runs") % counts,
+        _("Failures: %(failures)s, runs affected: %(runs)s") % counts,
         _("From %(first)s to %(last)s") % {"first": exact_time(group.first_at), "last": exact_time(group.last_at)},
         *(f"{label}: {', '.join(f'{each.value} ({each.percent} %)' for each in found)}" for label, found in shares),
         page,

@@ -38,7 +38,7 @@ from ...failures.queries import (
     most_harmful_groups,
     runs_by_definition,
 )
-from ...human_tasks.waiting_queries import count_overdue
+from ...human_tasks.waiting_queries import human_task_inbox
 from ...runs.commands.start import StartRequest, start_run
 from ...runs.models import Run
 from ...runs.pages.view_model import durations_chart, results_chart
@@ -491,7 +491,7 @@ def overview_context(request: HttpRequest) -> dict[str, Any]:
         build_tile(
             _("Human tasks"),
             "ops/monitoring/overview/human_tasks.html",
-            lambda: _waiting_tasks_context(open_work(), now),
+            lambda: _waiting_tasks_context(request, open_work(), now),
         ),
         build_tile(
             _("Pending approvals"), "ops/monitoring/overview/approvals.html", lambda: _pending_operations(open_work())
@@ -564,12 +564,20 @@ def _stopped_run_rows(now: int) -> list[dict[str, Any]]:
     ]
 
 
-def _waiting_tasks_context(open_work: OpenWork, now: int) -> dict[str, Any]:
-    count = open_work.human_tasks
+def _waiting_tasks_context(request: HttpRequest, open_work: OpenWork, now: int) -> dict[str, Any]:
+    """Return the number of open human tasks, of those for the user or a group of the user, and of the overdue ones."""
+    count, user = open_work.human_tasks, request.user
+    task_views = human_task_inbox(now).task_views if count else []
+    mine = [each for each in task_views if each.is_for_user(user.get_username())]
+    assignees = [each.assignment.assignee for each in task_views]
+    has_groups = any(each is not None and each.is_group for each in assignees)
+    groups = set(user.groups.values_list("name", flat=True)) if has_groups else set()
     return {
         "count": min(count, MAX_WAITING_TASKS),
         "is_cut": count > MAX_WAITING_TASKS,
-        "overdue": count_overdue(now) if count else 0,
+        "mine": len(mine),
+        "of_groups": sum(each.is_for_groups(groups) for each in task_views),
+        "overdue": sum(each.is_overdue(now) for each in task_views),
     }
 
 
