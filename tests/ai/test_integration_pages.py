@@ -11,8 +11,8 @@ from conductor_app.ai.commands.vectors import Document, Place, store_documents, 
 from conductor_app.ai.models import Integration, IntegrationModel, ModelCall
 from conductor_app.ai.pages.integrations import price_text
 from tests.access.users import client_with
-from tests.builders import simple, step_of
 from tests.ai.test_mcp import running_mcp_server, shop
+from tests.builders import simple, step_of
 from tests.page_text import html, page_text
 from tests.recording_web_server import json_answer, running_web_server
 from tests.scenario import define_workflow

@@ -4,14 +4,15 @@ import pytest
 from playwright.sync_api import expect
 
 from conductor_app.schedules.models import Schedule
-from tests.stored_scenarios import define_workflow, step
+from tests.builders import simple
+from tests.scenario import define_workflow
 
 ADD = "/admin/conductor/schedule/add/"
 
 
 @pytest.fixture
 def order(live):
-    define_workflow("order", step("ship"), inputParameters=["orderId", "express"])
+    define_workflow("order", simple("ship"), inputParameters=["orderId", "express"])
 
 
 def test_times_follow_the_expression_and_the_input_becomes_a_form_of_the_workflow(page, order):

@@ -40,7 +40,7 @@ def test_human_tasks_for_the_user_and_the_groups_of_the_user_are_counted(operato
     for name, user, type in (("a", "olga", "USER"), ("b", "finance", "GROUP"), ("c", "ann", "USER")):
         assignment = {"assignee": {"user": user, "userType": f"CONDUCTOR_{type}"}}
         inputs = {"__humanTaskDefinition": {"assignments": [assignment]}}
-        define_workflow(name, step("approve", "HUMAN", inputParameters=inputs))
+        define_workflow(name, human("approve", inputs=inputs))
         start_run(name)
 
     page = operator.get("/admin/")
@@ -128,13 +128,13 @@ def activity_charts(page) -> list[TrendChart]:
 
 
 def test_the_overview_has_the_durations_of_runs_and_the_releases_in_its_range(operator, clock):
-    define_workflow("order", step("charge"))
+    define_workflow("order", simple("charge"))
     for seconds in (2, 4, 60):
         start_run("order")
         clock.advance(seconds=seconds)
         claim_and_report("charge", worker="w1@41")
     clock.advance(seconds=60)
-    define_workflow("order", step("charge"), version=2)
+    define_workflow("order", simple("charge"), version=2)
     for worker, at in (("w1@41", clock.now() - 120_000), ("w2@42", clock.now())):
         polled = {"polled_at": clock.now()}
         Poller.objects.update_or_create(task_type="charge", worker=worker, defaults=polled)
@@ -151,7 +151,7 @@ def test_the_overview_has_the_durations_of_runs_and_the_releases_in_its_range(op
 
 def test_a_part_of_a_bar_leads_to_the_runs_that_it_counts(operator, clock):
     define_task("charge", retryCount=0)
-    start_run_of(step("charge"))
+    start_run_of(simple("charge"))
     claim_and_report("charge", "FAILED", reason="no funds")
     start_run("order")
     claim_and_report("charge")
@@ -168,7 +168,7 @@ def test_the_range_fits_the_age_of_the_runs(operator, clock):
         return activity_chart(operator.get(PULSE)).time_range.name
 
     assert chosen() == "24h"
-    start_run_of(step("charge"))
+    start_run_of(simple("charge"))
     claim_and_report("charge")
     assert chosen() == "1h"
     for seconds, name in ((7_200, "24h"), (3 * 86_400, "7d"), (10 * 86_400, "30d")):

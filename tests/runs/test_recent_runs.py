@@ -158,7 +158,7 @@ def test_a_run_that_failed_again_is_counted_once_by_its_start(clock):
 def test_a_bar_has_the_durations_of_the_completed_among_its_newest_runs(clock, monkeypatch, django_assert_num_queries):
     monkeypatch.setattr(step_history, "SAMPLED_RUNS", 4)
     define_task("ship", retryCount=0)
-    define_workflow("order", step("ship"))
+    define_workflow("order", simple("ship"))
     for seconds in (500, 1, 2, 3):
         start_run("order")
         clock.advance(seconds=seconds)
