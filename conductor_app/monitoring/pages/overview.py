@@ -351,7 +351,8 @@ def first_steps(request: HttpRequest, states: list[QueueState], counts_runs: boo
     has_runs = counts_runs or (newest is not None and visible(Run.objects.all()).exists())
     samples = (SAMPLE_NAME, FIRST_RUN["name"])
     is_new = not polled and (not has_runs or not definitions.exclude(name__in=samples).exists())
-    own = definitions.exclude(name=FIRST_RUN["name"]).first() if newest else None
+    is_sample = newest is not None and newest.name == FIRST_RUN["name"]
+    own = definitions.exclude(name=FIRST_RUN["name"]).first() if is_sample else newest
     return {
         "is_new": is_new or not has_runs,
         "has_definitions": own is not None,
