@@ -21,6 +21,15 @@ def test_a_pending_task_ends_a_minute_after_its_deadline(queue):
     assert queue.message_names(id)[2:] == ["task-exception"]
 
 
+def test_a_pending_task_is_not_claimed_by_its_id_after_its_deadline(queue):
+    id = queue.create(deadline=queue.at(HOUR))
+    queue.clock.advance(seconds=HOUR + 1)
+
+    reply = queue.claim_specific_task(id)
+
+    assert reply.status_code == 409 and "deadline" in reply.json()["message"]
+
+
 def test_the_delay_is_a_setting(queue, settings):
     settings.CONDUCTOR_TASKCLUSTER_DEADLINE_DELAY = 0
     id = queue.create(deadline=queue.at(HOUR))
