@@ -18,9 +18,10 @@ _MAX_DEPTH = 3
 _TRACEBACK = "Traceback (most recent call last)"
 _WRAPPERS = (
     re.compile(r"Task \S+ failed with status: \w+ and reason: '(.*?)(?:'\.?$|'\. Task \S+ failed with |$)", re.DOTALL),
+    re.compile(r"Failed to invoke (?:HTTP|\w+) task due to: *(.+)$", re.DOTALL),
     re.compile(r"Sub workflow [^\n]{1,600}? failure reason: (.*?)(?:… \(see workflow \S+\))?$", re.DOTALL),
 )
-"""Sentences of a run about its task, and of a SUB_WORKFLOW task about its run, around the reason itself."""
+"""Sentences of a run about its task, of a task about its request or its run, around the reason itself."""
 _CAUSE = re.compile(r"^([ \t]*)(?:Caused by|\[cause\]): *(\S.*)$", re.MULTILINE)
 _NET_CAUSE = re.compile(r"[\w.]+Exception: .* ---> ([\w.]+(?:: .*)?)$")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:: |:?$)")

@@ -23,7 +23,14 @@ from ..web import badges, links
 MAX_REASON_LENGTH = 500
 THICK_BAR = (3, 12, 2)
 """Top, height and corner radius of the bar of a segment, in pixels."""
-TIMELINE_BARS = {"wait": (5, 8, 2), "gap": (8, 2, 0), "delay": (8, 2, 0), "hold": (6, 6, 1)}
+TIMELINE_BARS = {
+    "wait": (5, 8, 2),
+    "gap": (8, 2, 0),
+    "delay": (8, 2, 0),
+    "hold": (6, 6, 1),
+    "typical": (1, 16, 2),
+    "idle": (3, 12, 0),
+}
 
 register = template.Library()
 

@@ -42,6 +42,7 @@ STATUS_LABELS = {
     "ACTIVE": gettext_lazy("Active"),
     "LEASED": gettext_lazy("Running"),
     "PENDING": gettext_lazy("Pending"),
+    "WAITING": gettext_lazy("Waiting"),
     "BLOCKED": gettext_lazy("Unscheduled"),
     "COMPLETED": gettext_lazy("Completed"),
     "COMPLETED_WITH_ERRORS": gettext_lazy("Completed with errors"),

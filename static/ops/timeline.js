@@ -1,4 +1,4 @@
-// Zoom of a timeline: drag over its axis; 0 shows all of it. The range is in the address and
+// Zoom of a timeline: drag over its axis; +, - and 0 zoom in, zoom out and show all of it. The range is in the address and
 // the server draws it. `data-points` has positions in percent with their times, because idle time is not to scale.
 (() => {
   "use strict";
@@ -55,7 +55,7 @@
 
   document.addEventListener("keydown", (event) => {
     if (event.target.closest("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "0") document.querySelector("[data-fit]")?.click();
-    if (event.key === "o") document.querySelector("tr.current-row a.fold")?.click();
+    const selector = { 0: "[data-fit]", "+": "[data-zoom-in]", "-": "[data-zoom-out]", o: "tr.current-row a.fold" }[event.key];
+    if (selector) document.querySelector(`:is(.timeline, .tools) ${selector}`)?.click();
   });
 })();

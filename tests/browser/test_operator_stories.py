@@ -175,6 +175,20 @@ def test_a_human_task_is_answered_with_two_clicks_from_its_run(page, refund, cli
     assert click.count == 2
 
 
+def test_a_rejection_is_confirmed_and_enter_in_a_field_does_not_answer(page, refund, click):
+    page.goto(f"/admin/conductor/run/{refund.pk}/change/")
+    click(page.locator(".cause").get_by_role("link", name="Answer"))
+    page.get_by_label("Reason or comment").fill("unknown customer")
+    page.keyboard.press("Enter")
+    page.locator("#act-reject summary").click()
+    expect(page.locator("#act-reject")).to_contain_text("cannot be undone")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("approve")
+    page.get_by_role("button", name="Reject: approve").click()
+
+    expect(page.locator(".messagelist")).to_contain_text("Rejected approve of R-1.")
+    expect(page.locator(".cause")).to_contain_text("Completed")
+
+
 def test_an_alert_target_is_set_up_and_shows_the_answer_to_a_test(page, settings, click):
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
     with running_web_server() as server:

@@ -126,7 +126,7 @@ def test_the_tree_of_a_retried_run_can_be_used_by_everybody(page, looped):
 def test_the_chart_keeps_its_width_beside_a_panel_that_can_be_resized(page, looped):
     page.set_viewport_size({"width": 1440, "height": 900})
     page.goto(page_of(looped, "?task=scan__2"))
-    assert page.locator("th.bar").bounding_box()["width"] >= 580
+    assert page.locator("th.bar").bounding_box()["width"] >= 500
 
     before = page.locator(".side-panel").bounding_box()["width"]
     page.get_by_role("separator").focus()
@@ -145,3 +145,31 @@ def test_a_row_folds_in_place_by_keyboard(page, looped):
 
     expect(page.locator(".timeline tbody tr")).to_have_count(1)
     assert page.evaluate("window.stays") and "shut=pages" in page.url
+
+
+def test_keys_zoom_the_timeline(page, failed):
+    page.goto(page_of(failed, "?task=-"))
+    page.keyboard.press("+")
+    expect(page.get_by_role("link", name="Fit")).to_be_visible()
+    page.keyboard.press("-")
+    page.keyboard.press("0")
+
+    expect(page.get_by_role("link", name="Fit")).to_have_count(0)
+
+
+def test_the_correlation_id_and_the_id_are_copied_with_one_click(page, failed):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(page_of(failed))
+
+    page.locator(".facts [data-copy]").click()
+
+    expect(page.locator(".facts .copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == failed.pk
+
+
+def test_times_of_the_timeline_are_beside_its_bars_and_never_on_them(page, looped):
+    for size in (WIDE, NARROW):
+        page.set_viewport_size(size)
+        page.goto(page_of(looped, "?task=scan__2"))
+        assert page.locator(".timeline td.bar text").count() == 0
+        assert has_no_horizontal_scroll(page) and protruding_texts(page) == []

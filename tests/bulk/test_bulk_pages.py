@@ -30,6 +30,17 @@ def test_an_action_on_selected_runs_leads_to_its_plan(operator, three):
     assert BulkOperation.objects.get().pk in operation["Location"]
 
 
+def test_the_plan_of_a_termination_names_the_failure_workflows_if_there_are_any(operator, three):
+    address = post(operator, "terminate", three)["Location"]
+    assert "failure workflow" not in page_text(operator.get(address))
+
+    define_workflow("claim", step("ship"), failureWorkflow="apologize")
+    address = post(operator, "terminate", [*three, start_run("claim")])["Location"]
+
+    label = "Start the failure workflow of runs that have one (claim v1: apologize)"
+    assert label in page_text(operator.get(address))
+
+
 def test_the_number_of_runs_that_are_selected_one_by_one_is_limited(operator, three, monkeypatch):
     monkeypatch.setattr(run_list, "MAX_SELECTED", 2)
 

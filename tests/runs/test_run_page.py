@@ -86,6 +86,7 @@ def test_the_timeline_has_a_bar_for_each_task_and_a_segment_for_each_attempt(ope
 
     assert page.count('<td class="bar">') == 2
     legend = 1
+    assert "Work, completed" in page and "Typical end" not in page
     assert page.count('<rect class="work failed"') == 2 + legend
     assert page.count('<rect class="work completed"') == 1 + legend
 
@@ -323,7 +324,7 @@ def test_a_reopened_run_that_waits_at_both_limits_takes_few_queries(
         with django_assert_max_num_queries(15):
             page = page_text(client.get(run_url(run, task="ship")))
     assert "1 of 1 tasks of this name run" in page and "2 of 2 starts in 60 s" in page
-    assert "Executions 2 in" in page
+    assert "Executions 2, the last one" in page
 
 
 def test_a_second_task_that_waits_at_its_own_limits_takes_few_queries(operator, clock, django_assert_max_num_queries):
@@ -364,7 +365,7 @@ def test_two_thousand_tasks_alike_are_one_row_and_a_window_of_them_opens(
 
     with django_assert_max_num_queries(15):
         response = operator.get(run_url(run))
-    assert "many: 2,000 tasks 2,000 completed" in page_text(response)
+    assert "many: 2,000 tasks Completed 2,000" in page_text(response)
     assert html(response).count('<td class="bar">') == 2
 
     with django_assert_max_num_queries(15):
@@ -477,9 +478,9 @@ def test_the_links_to_a_failure_workflow_stay_after_a_retry(operator, compensate
 @pytest.mark.parametrize(
     ("retries", "outcome", "why"),
     [
-        (2, "FAILED_FOR_GOOD", "Not retried: the worker reported a terminal error"),
-        (0, "FAILED", "Not retried: its definition allows no retries (retryCount 0)."),
-        (1, "FAILED", "Not retried: all 2 attempts have failed (retryCount 1)."),
+        (2, "FAILED_FOR_GOOD", "Not retried: the worker reported an error that no retry can solve."),
+        (0, "FAILED", "Not retried: its definition allows no retries."),
+        (1, "FAILED", "Not retried: all 2 attempts have failed."),
     ],
 )
 def test_the_panel_of_a_failed_task_says_why_it_is_not_retried(operator, clock, retries, outcome, why):

@@ -1,6 +1,6 @@
 """Pages of bulk operations: their list, the form that plans one, and the progress and results of one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from ...access.visibility import may, visible
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.failure_grouping import stable_title
 from ...core.states import BULK, PAUSED, RUNNING
+from ...definitions.models import WorkflowDefinition
 from ...explanations.cause import failure_reasons
 from ...failures.models import FailureGroup
 from ...runs.commands.repair import upgrade_obstacles
@@ -55,6 +56,8 @@ PERMISSION = "conductor.change_run"
 MAX_CHECKED_RUNS = 50
 MAX_REASONS = 10
 MAX_CANARY_SIZE = 10
+MAX_NAMED = 3
+FAILURE_WORKFLOW_COLUMNS = ("name", "version", "failure_workflow")
 NUMBER_FIELDS = ("version", "failure_group", "least_ms", "most_ms", *selections.MOMENTS)
 ACTION_DESCRIPTIONS = {name: action.sentence for name, action in RUN_ACTIONS.items()} | {
     "rerun": gettext_lazy("Restarts each run from the beginning with the same id and input."),
@@ -108,7 +111,7 @@ class BulkPlanPage(ObjectPage):
     def _plan_context(self, request: HttpRequest, form_data: QueryDict) -> dict[str, Any]:
         named = form_data.get("action", "retry")
         action = named if named in ACTIONS else "retry"
-        context = {
+        context: dict[str, Any] = {
             "title": _("New bulk operation"),
             "action": action,
             "actions": [(name, ACTION_LABELS[name]) for name in ACTIONS],
@@ -125,6 +128,8 @@ class BulkPlanPage(ObjectPage):
             found = count_selection(selection)
         except RequestRefused as refused:
             return context | {"refused": refused.message}
+        if action == "terminate":
+            context["options"] = _failure_workflow_option([name for name, _count in found.by_definition])
         fields = [(name, ",".join(value) if name in LIST_FIELDS else str(value)) for name, value in selection.items()]
         return context | {
             "words": selections.describe_selection(selection),
@@ -158,6 +163,17 @@ def _planned_runs(request: HttpRequest, selection: dict[str, Any], action: str) 
         obstacle = obstacle if may(request.user, PERMISSION, run) else _("you may not change it")
         rows.append({"run": run, "failure": reasons.get(run.pk), "obstacle": obstacle})
     return rows
+
+
+def _failure_workflow_option(definitions: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the option that starts failure workflows, if some of the definitions (`name v1`) have one."""
+    names = [each.rpartition(" v")[0] for each in definitions]
+    rows = visible(WorkflowDefinition.objects.filter(name__in=names).exclude(failure_workflow=""))
+    known = {f"{name} v{version}": handler for name, version, handler in rows.values_list(*FAILURE_WORKFLOW_COLUMNS)}
+    found = [f"{each}: {known[each]}" for each in definitions if each in known]
+    shown = ", ".join([*found[:MAX_NAMED], *(["…"] if len(found) > MAX_NAMED else [])])
+    label = _("Start the failure workflow of runs that have one (%(names)s)") % {"names": shown}
+    return [("with_failure", label)] if found else []
 
 
 def default_canary_size(total: int) -> int:

@@ -17,12 +17,11 @@ from django.utils.translation import gettext_lazy
 from ...access.authentication import Actor, task_target
 from ...access.permissions import name_field, permission_set_of
 from ...core.errors import Invalid, NotFound, OutputInvalid, RequestRefused
-from ...core.human_tasks import ANSWER_SCHEMA_KEY as ASK
 from ...core.schemas import format_value
 from ...core.states import COMPLETED
 from ...definitions.store import parsed_definition
 from ...runs.models import Attempt
-from ...tasks.pages.task_panel import attempts_for_panel, origin_views
+from ...tasks.pages.task_panel import attempts_for_panel, origin_views, without_question
 from ...utils import clock
 from ...utils.formatting import MINUTE
 from ...web.badges import format_status, render_pill
@@ -229,7 +228,7 @@ def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
         "expected": answer.expected,
         "comments": [(entry, _comment_text(entry)) for entry in task_comments(attempt)],
         **_possible_assignees(request),
-        "documents": payload_documents(_without_question(attempt), ("input",)),
+        "documents": payload_documents(without_question(attempt), ("input",)),
         "origins": origin_views(attempt),
         "may_act": may_act(request, attempt),
         "permission": ACT_PERMISSION,
@@ -246,13 +245,6 @@ def _possible_assignees(request: HttpRequest) -> dict[str, Any]:
         groups = groups.filter(user=request.user.pk)
         users = users.filter(Q(pk=request.user.pk) | Q(groups__in=groups.order_by())).distinct()
     return {"users": users[:MAX_NAMES], "groups": groups[:MAX_NAMES]}
-
-
-def _without_question(attempt: Attempt) -> Attempt:
-    """Return the attempt with only the run's input: title, question and assignee are shown separately."""
-    given = attempt.small_input
-    attempt.small_input = {name: value for name, value in given.items() if name != ASK} if given else given
-    return attempt
 
 
 def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dict[str, Any]:

@@ -90,9 +90,11 @@ class RunAction:
     button: str | LazyText = ""
 
     @property
-    def is_main(self) -> bool:
-        """Return True if pages emphasize the action: it continues a run that stopped."""
-        return self.name in ("retry", "resume")
+    def css(self) -> str:
+        """Return how pages show the action: only one that ends the run is red before its form is open."""
+        if self.is_destructive:
+            return "destructive" if self.ends_run else "discards"
+        return "main" if self.name in ("retry", "resume") else ""
 
     def is_possible(self, status: str) -> bool:
         """Return True if the state machine allows the action, it changes the status, and pages offer it."""

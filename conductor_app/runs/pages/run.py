@@ -49,6 +49,7 @@ from ..queries.recent import run_key
 from ..queries.retention import explain_missing_run
 from ..timeline.diagram_marks import iteration_filters, marks_of_run
 from ..timeline.queries import TaskRow, is_held, task_rows
+from ..timeline.tree import shown_status
 from .actions import RUN_ACTIONS, available_actions, label_context, require_run_permission
 from .debugger import DEBUG_PERMISSION, debugger_tab
 from .history import run_events
@@ -132,7 +133,7 @@ def _task_row(row: TaskRow, view_model: RunViewModel, scale: TimeScale) -> dict[
         "kind": " · ".join(dict.fromkeys((type_label(row.task.type), *({row.task.name} - {row.task.ref})))),
         "task": row.task,
         "worker": row.last.worker if row.last else "",
-        "badge": render_badge(row.task.status),
+        "badge": render_badge(shown_status(row.task.type, row.task.status)),
         "tries": len(row.attempts),
         "address": view_model.query.address(task=str(row.task), attempt=None),
         "is_chosen": view_model.task is not None and row.task.pk == view_model.task.pk,
@@ -244,7 +245,8 @@ def _page_context(run: Run, request: HttpRequest) -> dict[str, Any]:
     acts = task_actions(panel.attempt if panel else None, view_model.now, may_do)
     definition = parsed_definition(run.resolved_definition_id)
     return {
-        "has_failure_workflow": definition is not None and bool(definition.document.get("failureWorkflow")),
+        "failure_workflow": str(definition.document.get("failureWorkflow") or "") if definition else "",
+        "other_view": _other_view(view_model, tabs["tab"]) if panel else None,
         **actions,
         **head_context(view_model),
         **tabs,
@@ -253,6 +255,13 @@ def _page_context(run: Run, request: HttpRequest) -> dict[str, Any]:
         **_unreached_step_context(view_model, request),
         "has_panel": has_panel,
     }
+
+
+def _other_view(view_model: RunViewModel, tab: str) -> dict[str, str]:
+    """Return the link that shows the selected task in the diagram, or from there in the timeline."""
+    if tab == "diagram":
+        return {"label": _("In the timeline"), "address": view_model.query.address(tab=None)}
+    return {"label": _("In the diagram"), "address": view_model.query.address(tab="diagram")}
 
 
 def _unreached_step_context(view_model: RunViewModel, request: HttpRequest) -> dict[str, Any]:

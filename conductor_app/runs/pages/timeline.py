@@ -8,17 +8,30 @@ from typing import Any
 from django.core.paginator import Page, Paginator
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from ...definitions.policies import type_label
 from ...tasks.queries.tasks import attempts_of_tasks
 from ...tasks.queries.waiting import brief_delays
 from ...utils.formatting import format_duration
 from ...utils.time_scale import Stretch, TimeScale, collapse_idle, merge_stretches, overlap, zoom_scale
-from ...web.badges import format_count, format_status, render_state
+from ...web import badges
+from ...web.badges import format_count, format_status, render_state, status_tone
 from ...web.charts import zoom_links
 from ...web.links import run_address
-from ..timeline.queries import HOLD, WORK, RunLife, TaskRow, TimelineSegment, task_rows
+from ..timeline.queries import (
+    DELAY,
+    GAP,
+    HOLD,
+    IDLE,
+    USUAL,
+    WAIT,
+    WORK,
+    RunLife,
+    TaskRow,
+    TimelineSegment,
+    task_rows,
+)
 from ..timeline.tree import (
     ACTIVE,
     CANCELED,
@@ -37,32 +50,43 @@ from ..timeline.tree import (
     is_busy,
     is_held_type,
     load_tree,
+    shown_status,
     state_of,
 )
 from .view_model import NO_TASK, RunViewModel, status_chips, window_context
 
 MAX_DEPTH = 9
 """Deeper rows are indented like this depth."""
-LEAST_ROOM, MOST_ROOM, ROOM_OF_CHARACTER = 14, 48, 1.7
-"""Percent of the width that the text beside a bar needs, and each of its characters where a panel is open."""
+LEAST_QUEUED_MS = 1000
+"""A row says how long its task was queued from this time on, if the work was not longer."""
+SMALL_PERCENT = 4
+"""Percent of the width below which the failed part of a run is enlarged by the link to the failure."""
 STRIP_TOLERANCE = 0.006
 """Bars of a summary become one if less than this share of the scale is between them."""
 
 
-@dataclass(frozen=True, slots=True)
-class BarLabel:
-    """The text beside a bar. `place`: after it, before it or inside it, whichever has room."""
-
-    text: str
-    left: str
-    place: str
+WORK_LEGEND = {
+    badges.SUCCEEDED: ("completed", gettext_lazy("Work, completed")),
+    badges.ACTIVE: ("leased", gettext_lazy("Work in progress")),
+    badges.FAILED: ("failed", gettext_lazy("Work, failed")),
+    badges.STOPPED: ("canceled", gettext_lazy("Work, canceled")),
+}
+"""Status and label of the work of workers in the legend, by display group."""
+LEGEND = {
+    HOLD: ("completed", gettext_lazy("Waiting for tasks, people, times or events")),
+    WAIT: ("", gettext_lazy("In the queue")),
+    GAP: ("", gettext_lazy("Delay before an attempt")),
+    USUAL: ("", gettext_lazy("Typical end")),
+    IDLE: ("", gettext_lazy("Idle time, not to scale")),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineLine:
     """One row: a task, an iteration, branch or phase, or a summary of alike siblings.
 
-    `address`: selects its task; empty if it has none. `fold_address`: opens or closes it.
+    `address`: selects its task; empty if it has none. `fold_address`: opens or closes it. `time`: how long it took, or
+    why it is delayed. `note`: attempts and time in the queue. `counts`: the siblings of a summary by state.
     """
 
     id: str
@@ -76,8 +100,10 @@ class TimelineLine:
     is_open: bool
     state: SafeString
     segments: tuple[TimelineSegment, ...]
-    label: BarLabel | None
+    time: str
     description: str
+    note: str = ""
+    counts: Sequence[tuple[SafeString, str]] = ()
     usual: TimelineSegment | None = None
     is_chosen: bool = False
     is_group: bool = False
@@ -133,11 +159,16 @@ class LineBuilder:
             title = format_counts(counts) if counts else ""
             return self._build_line(
                 row,
-                kind=title or (type_label(row.node.span.type) if row.node.span else ""),
+                kind="" if counts else type_label(row.node.span.type) if row.node.span else "",
+                # Completed siblings come last: there is the least room.
+                counts=[
+                    (render_state(each), format_count(counts[each]))
+                    for each in sorted(counts, key=lambda each: each == COMPLETED)
+                ],
                 type=row.node.span.type if row.node.span else "",
                 state=render_state(state or nodes[0].state),
                 segments=segments,
-                label=self._label(text, begin, end),
+                time=text,
                 description=", ".join(filter(None, (self._name(row), title, text))),
             )
         return self._task_line(row, span, drawn[span.task_id])
@@ -148,26 +179,25 @@ class LineBuilder:
         worked, waited = task.times(self.scale, self.view_model.now)
         usual = self.view_model.usual.get(span.ref) if row.node.run_id == self.view_model.run.pk else None
         text = format_duration(worked) if worked or not is_held_type(span.type) else ""
+        queued = _("queued %(span)s") % {"span": format_duration(waited)}
         if status == "PENDING":
-            text = (self.delays.get(last.pk, "") if last else "") or _("queued %(span)s") % {
-                "span": format_duration(waited)
-            }
+            text = (self.delays.get(last.pk, "") if last else "") or queued
+        is_long = LEAST_QUEUED_MS <= waited >= worked and status != "PENDING" and not is_held_type(span.type)
         description = (
             _("%(task)s: waiting %(ran)s")
             if is_held_type(span.type)
             else _("%(task)s: queued %(waited)s, working %(ran)s")
         )
         facts = {"task": row.node.id, "waited": format_duration(waited), "ran": format_duration(worked)}
-        ends = [self.view_model.now if each.ended_at is None else each.ended_at for each in task.attempts]
-        begin = task.attempts[0].scheduled_at if task.attempts else span.begin
         return self._build_line(
             row,
-            kind=" · ".join(filter(None, (type_label(span.type), _count_attempts(len(task.attempts))))),
+            kind=type_label(span.type),
             type=span.type,
-            state=render_state(status),
+            state=render_state(shown_status(span.type, status)),
             segments=task.segments,
             usual=task.usual if usual else None,
-            label=self._label(text, begin, max(ends, default=span.end), task.usual if usual else None, task.segments),
+            time=text,
+            note=" · ".join(filter(None, (_count_attempts(len(task.attempts)), queued if is_long else ""))),
             description=description % facts,
             is_slow=usual is not None and usual.is_slow(worked),
         )
@@ -241,28 +271,6 @@ class LineBuilder:
             if self.scale.overlaps(*part)
         )
 
-    def _label(
-        self,
-        text: str,
-        begin: int,
-        end: int,
-        usual: TimelineSegment | None = None,
-        segments: Sequence[TimelineSegment] = (),
-    ) -> BarLabel | None:
-        if not text or not self.scale.overlaps(begin, end):
-            return None
-        left, right = self.scale.percent_of(begin), self.scale.percent_of(end)
-        room = min(max(len(text) * ROOM_OF_CHARACTER, LEAST_ROOM), MOST_ROOM)
-        if usual and right - room < _percent(usual.left) < right + room:
-            right = max(right, _percent(usual.left) + _percent(usual.width))
-        if right <= 100 - room:
-            return BarLabel(text, f"{right:.2f}%", "after")
-        if left >= room:
-            return BarLabel(text, f"{left:.2f}%", "before")
-        # The text is the time of the work, which the queue may precede.
-        works = [_percent(each.left) for each in segments if each.kind == WORK and _percent(each.left) <= 100 - room]
-        return BarLabel(text, f"{max(works[0] if works else left, 0):.2f}%", "inside")
-
     def _lives(self) -> Sequence[tuple[int, int]]:
         return self.scale.lives or ((self.scale.begin, max(self.scale.end, self.view_model.now)),)
 
@@ -277,8 +285,16 @@ def format_counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{format_count(count)} {format_status(state).lower()}" for state, count in counts.items())
 
 
-def _percent(place: str) -> float:
-    return float(place.rstrip("%"))
+def legend_of(lines: Sequence[TimelineLine], has_gaps: bool) -> list[tuple[TimelineSegment, str]]:
+    """Return a segment and its label for each kind of bar that is in the lines."""
+    segments = [segment for line in lines for segment in line.segments]
+    kinds = {GAP if segment.kind == DELAY else segment.kind for segment in segments}
+    kinds |= {USUAL} if any(line.usual for line in lines) else set()
+    kinds |= {IDLE} if has_gaps else set()
+    groups = {status_tone(segment.status) for segment in segments if segment.kind.startswith(WORK)}
+    shown = [(WORK, *row) for group, row in WORK_LEGEND.items() if group in groups]
+    shown += [(kind, *row) for kind, row in LEGEND.items() if kind in kinds]
+    return [(TimelineSegment(kind, status, "1", "20", ""), str(label)) for kind, status, label in shown]
 
 
 def _count_attempts(count: int) -> str:
@@ -297,8 +313,10 @@ def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
     )
     window = row_window(tree.rows, query.number("page"), view_model.chosen)
     builder = LineBuilder(view_model, scale, window.number)
+    lines = builder.lines_of(list(window.object_list))
     return {
-        "lines": builder.lines_of(list(window.object_list)),
+        "lines": lines,
+        "legend": legend_of(lines, bool(scale.gaps)),
         "ticks": scale.ticks(whole.begin),
         "gaps": [
             (gap, _gap_label(tree, scale.gaps[number], gap.label)) for number, gap in enumerate(scale.axis_gaps())
@@ -308,7 +326,7 @@ def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
         "has_children": any(has_child_run(row.node) for row in tree.rows),
         "children_address": query.address(children="" if query["children"] else "1"),
         "shows_children": bool(query["children"]),
-        "first_failed": _first_failed_address(view_model),
+        "first_failed": _first_failed_address(view_model, tree, scale),
         "missing_tasks": MAX_SPANS if tree.is_cut else 0,
         "tasks_address": query.address(tab="tasks", page=None),
         **window_context(window, query),
@@ -362,6 +380,17 @@ def _gap_label(tree: LoadedTree, gap: Stretch, duration: str) -> str:
     return (_("%(span)s waiting") if waits else _("%(span)s idle")) % {"span": duration}
 
 
-def _first_failed_address(view_model: RunViewModel) -> str:
+def _first_failed_address(view_model: RunViewModel, tree: LoadedTree, scale: TimeScale) -> str:
+    """Return the address that selects the failed task, and enlarges its part of the scale if it is small.
+
+    Empty if the page already shows it.
+    """
     failed: str = view_model.cause.task if view_model.run.failed_attempt_id else ""
-    return view_model.query.address(task=failed, attempt=None, **{"from": None, "to": None}) if failed else ""
+    node = next((each for each in tree.root.walk() if each.id == failed), None) if failed else None
+    around = next((each for each in tree.root.walk() if node in each.children and each is not tree.root), node)
+    if around is None or scale.percent_of(around.end) - scale.percent_of(around.begin) >= SMALL_PERCENT:
+        is_shown = not failed or failed == view_model.chosen
+        return "" if is_shown else view_model.query.address(task=failed, attempt=None, **{"from": None, "to": None})
+    begin, margin = run_scale(view_model.lives).begin, max((around.end - around.begin) // 4, 1)
+    part = {"from": around.begin - margin - begin, "to": around.end + margin - begin}
+    return view_model.query.address(task=failed, attempt=None, **part)

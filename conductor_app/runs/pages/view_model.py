@@ -203,15 +203,16 @@ def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
     run, usual = view_model.run, view_model.usual.get("")
     later = run.begins_later(view_model.now)
     model_use = _model_use.value
+    duration = running_time(run.created_at + run.idle_ms, run.ended_at)
+    is_slow = usual is not None and usual.is_slow(run.duration_ms(view_model.now))
+    slow = format_html('<span class="slow">{}</span>', _("slower than typical")) if is_slow else ""
     facts = [
-        (_("Duration"), "" if later else running_time(run.created_at + run.idle_ms, run.ended_at)),
-        (_("Executions"), _describe_lives(view_model.lives)),
+        (_("Duration"), "" if later else format_html("{} {}", duration, slow)),
         (_("Typical"), str(usual or "")),
-        (_("Comparison"), _("slower than typical") if usual and usual.is_slow(run.duration_ms(view_model.now)) else ""),
+        *_describe_lives(view_model.lives),
         (_("Starts") if later else _("Started"), relative_time(run.created_at, view_model.now)),
         (_("Ended"), relative_time(run.ended_at, view_model.now) if run.ended_at else ""),
         (_("Started by"), run.started_by),
-        (_("Correlation id"), run.correlation_id),
         (_("Priority"), run.priority or ""),
         (_("Schedule"), run.schedule),
         (_("Event"), run.event),
@@ -223,18 +224,17 @@ def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in facts if value not in ("", None)]
 
 
-def _describe_lives(lives: list[RunLife]) -> str:
-    """Return how long a reopened run was open in all its lives and in the last one, and how long it was ended."""
+def _describe_lives(lives: list[RunLife]) -> list[tuple[str, str]]:
+    """Return the facts that explain the duration of a reopened run: its executions, and the time between them."""
     if len(lives) < 2:
-        return ""
-    spans = [life.duration_ms for life in lives]
-    facts = {
-        "count": len(lives),
-        "open": format_duration(sum(spans)),
-        "last": format_duration(spans[-1]),
-        "idle": format_duration(max(lives[-1].end - lives[0].begin - sum(spans), 0)),
-    }
-    return _("%(count)s in %(open)s, the last one %(last)s; idle %(idle)s") % facts
+        return []
+    total, last = lives[-1].end - lives[0].begin, lives[-1].duration_ms
+    idle = max(total - sum(life.duration_ms for life in lives), 0)
+    return [
+        (_("Executions"), _("%(count)s, the last one %(last)s") % {"count": len(lives), "last": format_duration(last)}),
+        (_("Ended between them"), format_duration(idle)),
+        (_("From the first start to the end"), format_duration(total)),
+    ]
 
 
 def _parent_and_children(run: Run) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ...db.fields import DocumentField
 from ...definitions.diagram.marks import StepMark, StepMarks
 from ...utils import clock
 from ..models import Attempt, Run
+from .tree import WAITING_STEP_TYPES, shown_status
 
 MAX_DETAILS = 2_000
 """Steps of which the newest attempt is read."""
@@ -40,16 +41,17 @@ def marks_of_run(run: Run, filters: Collection[IterationFilter] = ()) -> StepMar
     marks: dict[str, StepMark] = {}
     attempts: dict[str, str] = {}
     flows: dict[str, Flow] = {}
+    types: dict[str, str] = {}
     for task in _newest_tasks(run, filters):
         marks[task["ref"]] = StepMark(
             task["status"], task["count"], task["iteration"], iteration_path=task["iteration_path"]
         )
         attempts[task["attempt_id"]] = task["ref"]
-        flows[task["attempt_id"]] = structure_of(task["type"]).flow
+        flows[task["attempt_id"]], types[task["ref"]] = structure_of(task["type"]).flow, task["type"]
     choices = [id for id, flow in flows.items() if flow is Flow.CHOICE]
     for row in _newest_attempts(list(attempts)[:MAX_DETAILS], choices[:MAX_DETAILS]):
         ref = attempts[row["id"]]
-        marks[ref] = _add_attempt(marks[ref], row)
+        marks[ref] = _add_attempt(marks[ref], row, types[ref])
     return StepMarks(marks, _branches_by_join(run, filters) if Flow.DYNAMIC_FORK in flows.values() else {})
 
 
@@ -70,12 +72,12 @@ def _newest_attempts(ids: Collection[str], choices: Collection[str]) -> QuerySet
     return Attempt.objects.filter(pk__in=ids).values(*COLUMNS, value=Case(is_choice, output_field=DocumentField()))
 
 
-def _add_attempt(mark: StepMark, row: Mapping[str, Any]) -> StepMark:
+def _add_attempt(mark: StepMark, row: Mapping[str, Any], type: str) -> StepMark:
     begin = row["scheduled_at"] if row["started_at"] is None else row["started_at"]
-    is_queued = row["ended_at"] is None and row["queue"]
+    is_open = row["ended_at"] is None and (row["queue"] or type in WAITING_STEP_TYPES)
     return replace(
         mark,
-        queue_status=row["status"] if is_queued else "",
+        queue_status=shown_status(type, row["status"]) if is_open else "",
         duration_ms=max((clock.now() if row["ended_at"] is None else row["ended_at"]) - begin, 0),
         attempts=row["number"] + 1,
         worker=row["worker"],

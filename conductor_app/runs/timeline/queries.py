@@ -16,6 +16,8 @@ from ..models import Attempt, HistoryEntry, Run, Task
 from ..queries.retention import time_of_id
 
 WAIT, DELAY, GAP, WORK, HOLD = "wait", "delay", "gap", "work", "hold"
+USUAL, IDLE = "typical", "idle"
+"""Kinds of bars beside those of attempts: the typical end of a task, and idle time of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,8 @@ class TaskRow:
             if is_held(attempt):
                 worked += sum(end - begin for begin, end in hold_stretches(attempt, scale, now))
                 continue
-            end = now if attempt.ended_at is None else attempt.ended_at
-            begin = end if attempt.started_at is None else attempt.started_at
-            worked, queued = worked + end - begin, queued + begin - attempt.scheduled_at
+            due, begin, end = phases_of(attempt, now)
+            worked, queued = worked + end - begin, queued + begin - due
         return worked, queued
 
 
@@ -101,18 +102,14 @@ def _expected_end(attempts: list[Attempt], scale: TimeScale, usual: TypicalDurat
         return None
     if scale.percent_of(begin + usual.p95) - scale.percent_of(begin) < 2 * MIN_WIDTH_PERCENT:
         return None  # too small to distinguish from the bar
-    return TimelineSegment("usual", "", *scale.extent(begin + usual.p50, begin + usual.p95), usual.sentence)
+    return TimelineSegment(USUAL, "", *scale.extent(begin + usual.p50, begin + usual.p95), usual.sentence)
 
 
 def segments_of(attempt: Attempt, scale: TimeScale, now: int) -> Iterator[TimelineSegment]:
     if is_held(attempt):
         yield from _hold_segments(attempt, scale, now)
         return
-    end = now if attempt.ended_at is None else attempt.ended_at
-    begin = end if attempt.started_at is None else attempt.started_at
-    # Each poll moves `visible_at`. Before the first poll, it is the time at which the attempt was due.
-    due_at = attempt.scheduled_at + attempt.delay_ms if attempt.poll_count else attempt.visible_at
-    due = min(max(due_at, attempt.scheduled_at), begin)
+    due, begin, end = phases_of(attempt, now)
     facts = {"number": attempt.number + 1, "status": attempt.status.lower()}
     if due > attempt.scheduled_at and scale.overlaps(attempt.scheduled_at, due):
         kind = GAP if attempt.number else DELAY
@@ -121,6 +118,15 @@ def segments_of(attempt: Attempt, scale: TimeScale, now: int) -> Iterator[Timeli
         yield _build_segment(WAIT, attempt, scale, due, begin, _("attempt %(number)s queued") % facts)
     if attempt.started_at is not None and scale.overlaps(begin, end):
         yield _build_segment(WORK, attempt, scale, begin, end, _("attempt %(number)s %(status)s") % facts)
+
+
+def phases_of(attempt: Attempt, now: int) -> tuple[int, int, int]:
+    """Return when an attempt was due, when a worker began it, and its end, each until now if it has not happened."""
+    end = now if attempt.ended_at is None else attempt.ended_at
+    begin = end if attempt.started_at is None else attempt.started_at
+    # Each poll moves `visible_at`. Before the first poll, it is the time at which the attempt was due.
+    due = attempt.scheduled_at + attempt.delay_ms if attempt.poll_count else attempt.visible_at
+    return min(max(due, attempt.scheduled_at), begin), begin, end
 
 
 def is_held(attempt: Attempt) -> bool:

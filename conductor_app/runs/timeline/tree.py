@@ -17,11 +17,15 @@ from ...core.definition import DEFAULT_TYPE, STEP_STRUCTURES, Flow, bodies_of, s
 from ...core.document.reading import item_reference
 from ...core.states import TASK
 from ...core.step_types.sub_workflows import SubWorkflow
+from ...core.step_types.waiting import Human, PullWorkflowMessages, Wait, WaitForWebhook, Yield
 from ...definitions.store import parsed_definition
 from ..models import Attempt, Run, Task
 
 CONTAINER_STEP_TYPES = types_where("waits_for_tasks") | types_where("forks")
 """Step types that only wait for other tasks of the same run. Those other tasks explain the wait better."""
+
+WAITING_STEP_TYPES = frozenset((Human.type, PullWorkflowMessages.type, Wait.type, WaitForWebhook.type, Yield.type))
+"""Step types that wait for people, times or events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,6 +496,11 @@ def is_held_type(type: str) -> bool:
     """Return True if no worker executes tasks of this type: they wait, or the engine completes them at once."""
     structure = STEP_STRUCTURES.get(type)
     return structure is not None and type != DEFAULT_TYPE and not structure.is_built_in
+
+
+def shown_status(type: str, status: str) -> str:
+    """Return the status of a task or attempt as pages show it: an open one that waits is not called running."""
+    return "WAITING" if type in WAITING_STEP_TYPES and status in (ACTIVE, "LEASED") else status
 
 
 def is_busy(span: TaskSpan) -> bool:

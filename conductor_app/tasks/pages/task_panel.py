@@ -20,6 +20,7 @@ from django.utils.translation import ngettext
 
 from ...core.definition import structure_of
 from ...core.failure_grouping import informative_line
+from ...core.human_tasks import ANSWER_SCHEMA_KEY
 from ...core.states import ATTEMPT, CANCELED, COMPLETED
 from ...core.step_types.waiting import Human
 from ...db.fields import DocumentField, dumps
@@ -28,7 +29,8 @@ from ...failures.models import FailureGroup
 from ...failures.queries import shared_group_of
 from ...failures.store import FAILED_STATUSES
 from ...runs.models import Attempt, Run, Task, TaskLog
-from ...runs.timeline.tree import is_held_type
+from ...runs.timeline.queries import phases_of
+from ...runs.timeline.tree import is_held_type, shown_status
 from ...utils import process_state
 from ...utils.formatting import format_duration
 from ...utils.process_state import Wiring
@@ -270,7 +272,7 @@ class TaskPanel:
     def error_text(self) -> ErrorText | None:
         """Return the whole error, or None if `error_line` has it all."""
         text = self.attempt.reason.strip() if self.attempt else ""
-        if text == self.error_line:
+        if "\n" not in text and text.endswith(self.error_line):
             return None
         lines = text.splitlines()
         # A traceback ends with its cause, other errors begin with it.
@@ -339,14 +341,15 @@ def _wait_sentence(attempt: Attempt, persons: Mapping[str, str], now: int) -> Sa
 
 
 def _times_text(attempt: Attempt, now: int) -> str:
-    """Return how long an attempt was queued and executed, or only waited: for a worker, a person or other tasks."""
-    end = now if attempt.ended_at is None else attempt.ended_at
+    """Return how long an attempt was delayed, queued and executed, or only waited: for a person or other tasks."""
+    due, begin, end = phases_of(attempt, now)
     if attempt.started_at is None or is_held_type(attempt.task.type):
         return _("waiting %(waited)s") % {"waited": format_duration(end - attempt.scheduled_at)}
-    return _("queued %(waited)s, working %(worked)s") % {
-        "waited": format_duration(attempt.started_at - attempt.scheduled_at),
-        "worked": format_duration(end - attempt.started_at),
-    }
+    facts = {"waited": format_duration(begin - due), "worked": format_duration(end - begin)}
+    if due > attempt.scheduled_at:
+        facts["delay"] = format_duration(due - attempt.scheduled_at)
+        return _("delayed %(delay)s, queued %(waited)s, working %(worked)s") % facts
+    return _("queued %(waited)s, working %(worked)s") % facts
 
 
 def attempts_of(task: Task, number: int | None) -> list[Attempt]:
@@ -389,7 +392,7 @@ def attempt_panel(
         attempt,
         attempt_facts(attempt, now),
         list(verdicts),
-        payload_documents(attempt, DOCUMENTS),
+        payload_documents(without_question(attempt), DOCUMENTS),
         _worker_log(attempt, query),
         origin_views(attempt),
         attempt.child_id,
@@ -397,6 +400,15 @@ def attempt_panel(
         step_after_task(attempt),
         [section for build in _sections.value if (section := build(attempt)) is not None],
     )
+
+
+def without_question(attempt: Attempt) -> Attempt:
+    """Return the attempt with only the run's input: the page of a human task has title, question and assignee."""
+    given = attempt.small_input
+    attempt.small_input = (
+        {name: value for name, value in given.items() if name != ANSWER_SCHEMA_KEY} if given else given
+    )
+    return attempt
 
 
 def _worker_log(attempt: Attempt, query: RunPageQuery) -> LogView | None:
@@ -445,7 +457,7 @@ def _shorten(value: Any) -> str:
 def _attempt_column(attempt: Attempt, selected: Attempt | None, now: int, address: str) -> AttemptColumn:
     return AttemptColumn(
         attempt,
-        render_badge(attempt.status),
+        render_badge(shown_status(attempt.task.type, attempt.status)),
         attempt.number + 1,
         _times_text(attempt, now),
         informative_line(attempt.reason, 160),

@@ -480,17 +480,14 @@ def why_not_retried(attempt: Attempt, tries: int | None, *, has_policy: bool = T
     `tries`: the attempts that the policy allows. `has_policy`: the step has a task definition, or its own `retryCount`.
     """
     if attempt.status == FAILED_FOR_GOOD:
-        return _("Not retried: the worker reported a terminal error (FAILED_WITH_TERMINAL_ERROR).")
+        return _("Not retried: the worker reported an error that no retry can solve.")
     if attempt.status not in (FAILED, EXPIRED) or tries is None or attempt.number + 1 < tries:
         return ""
     if tries == 1 and not has_policy:
         return _("Not retried: it has no task definition; steps without one are not retried.")
     if tries == 1:
-        return _("Not retried: its definition allows no retries (retryCount 0).")
-    return _("Not retried: all %(count)s attempts have failed (retryCount %(retries)s).") % {
-        "count": attempt.number + 1,
-        "retries": tries - 1,
-    }
+        return _("Not retried: its definition allows no retries.")
+    return _("Not retried: all %(count)s attempts have failed.") % {"count": attempt.number + 1}
 
 
 def brief_delays(attempts: Iterable[Attempt], now: int) -> dict[str, str]:
