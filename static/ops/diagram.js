@@ -2,13 +2,13 @@
 //
 //   .diagram-box > .diagram > svg         .diagram scrolls; the size of the svg is the zoom
 //   .diagram-tools [data-zoom]            buttons: in, out, fit, full
-//   .diagram-map                          overview: click or drag moves the view
+//   .diagram-map                          overview, if a part is out of view: click or drag moves the view
 //
 // Keys in a diagram: + and - zoom, 0 shows all of it, arrows scroll. Ctrl and the wheel zoom at the pointer, dragging pans.
 (() => {
   "use strict";
 
-  const MIN = 0.1, MAX = 2.5, STEP = 1.25, LEAST = 0.6, LEAST_FIT = 0.5, LEAST_FIT_ON_PHONE = 0.92, DRAG = 4;
+  const MIN = 0.1, MAX = 2.5, STEP = 1.25, LEAST = 0.6, LEAST_FIT = 0.5, LEAST_FIT_ON_PHONE = 0.92, READABLE = 0.85, DRAG = 4;
   const states = new Map();
   const partsOf = (box) => ({ view: box.querySelector(".diagram"), svg: box.querySelector(".diagram-svg"), map: box.querySelector(".diagram-map") });
   const sizeOf = (svg) => svg.getAttribute("viewBox").split(" ").slice(2).map(Number);
@@ -24,10 +24,11 @@
     return clamp(Math.min(view.clientWidth / width, Math.max(view.clientHeight, 200) / height, 1));
   };
 
-  // A wide diagram is scaled to its frame as long as its texts stay readable. A much wider one scrolls in its original size.
+  // A wide diagram is scaled to its frame as long as its texts stay readable. A much wider one scrolls, with an overview.
   const initialScale = (view, svg) => {
-    const scale = view.clientWidth / sizeOf(svg)[0];
-    return scale < (innerWidth < 1000 ? LEAST_FIT_ON_PHONE : LEAST_FIT) ? 1 : Math.min(Math.max(scale, LEAST), 1);
+    const scale = view.clientWidth / sizeOf(svg)[0], isPhone = innerWidth < 1000;
+    if (scale < (isPhone ? LEAST_FIT_ON_PHONE : LEAST_FIT)) return isPhone ? 1 : READABLE;
+    return Math.min(Math.max(scale, LEAST), 1);
   };
 
   // Set the scale; the point of the view at (x, y) stays where it is.
@@ -53,6 +54,7 @@
     const mark = map?.querySelector(".view");
     if (!mark) return;
     const frame = view.getBoundingClientRect(), drawn = svg.getBoundingClientRect();
+    box.classList.toggle("is-whole", drawn.width <= frame.width + 1 && drawn.height <= frame.height + 1);
     const numbers = { x: Math.max(frame.left - drawn.left, 0), y: Math.max(frame.top - drawn.top, 0), width: Math.min(frame.width, drawn.width), height: Math.min(frame.height, drawn.height) };
     for (const [key, value] of Object.entries(numbers)) mark.setAttribute(key, value / state.scale);
   };

@@ -156,3 +156,19 @@ def test_the_heading_of_a_closed_section_is_beside_its_triangle(page, transactio
     page.goto(f"/admin/conductor/workflowdefinition/{WorkflowDefinition.objects.get().pk}/change/")
 
     assert page.locator("#tool summary").bounding_box()["height"] < 30
+
+
+def test_a_diagram_that_is_too_wide_to_read_opens_at_the_waiting_step_with_an_overview(page, transactional_db):
+    page.set_viewport_size({"width": 1280, "height": 900})
+    define_workflow("claims", step_of("FORK_JOIN", "split", forkTasks=BRANCHES), step_of("JOIN", "joined"))
+    run = start_run("claims")
+    for number in range(7):
+        define_task(f"branch_{number}")
+        claim_and_report(f"branch_{number}")
+    page.goto(f"/admin/conductor/run/{run.pk}/change/?tab=diagram&task=branch_7")
+
+    expect(page.locator("[data-zoom=full]")).to_have_text("85 %")
+    expect(page.locator(".diagram-map")).to_be_visible()
+    expect(page.locator(".diagram-node[data-ref=branch_7]")).to_be_in_viewport()
+    page.locator("[data-zoom=fit]").click()
+    expect(page.locator(".diagram-map")).to_be_hidden()

@@ -34,7 +34,7 @@ def test_the_plan_of_a_termination_names_the_failure_workflows_if_there_are_any(
     address = post(operator, "terminate", three)["Location"]
     assert "failure workflow" not in page_text(operator.get(address))
 
-    define_workflow("claim", step("ship"), failureWorkflow="apologize")
+    define_workflow("claim", simple("ship"), failureWorkflow="apologize")
     address = post(operator, "terminate", [*three, start_run("claim")])["Location"]
 
     label = "Start the failure workflow of runs that have one (claim v1: apologize)"

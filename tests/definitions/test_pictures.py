@@ -56,10 +56,3 @@ def test_an_empty_definition_can_receive_its_first_step():
     assert "No steps yet." in render_to_string(
         "ops/definitions/diagram.html", {"picture": draw_definition({}), "name": "new"}
     )
-
-
-def test_a_large_diagram_has_an_overview():
-    large = draw_definition({"tasks": [simple(f"s{number}") for number in range(30)]})
-
-    assert 'class="diagram-map' in render_to_string("ops/definitions/diagram.html", {"picture": large, "name": "large"})
-    assert "diagram-map" not in render()

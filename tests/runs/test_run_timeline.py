@@ -127,7 +127,7 @@ def test_a_row_has_the_time_of_the_work_the_attempts_and_a_long_time_in_the_queu
 
 def test_the_delay_before_a_retry_is_not_called_time_in_the_queue(operator, clock):
     define_task("ship", retryCount=1, retryDelaySeconds=60)
-    run = start_run_of(plain_step("ship"))
+    run = start_run_of(simple("ship"))
     claim_and_report("ship", "FAILED", reason="no van")
     clock.advance(seconds=65)
     claim_next("ship")
@@ -138,7 +138,7 @@ def test_the_delay_before_a_retry_is_not_called_time_in_the_queue(operator, cloc
 
 def test_a_failure_in_a_small_part_of_a_long_run_is_enlarged_by_a_link(operator, clock):
     define_task("scan", retryCount=0)
-    run = start_run_of(loop("pages", plain_step("scan"), times=60))
+    run = start_run_of(loop("pages", simple("scan"), times=60))
     for _number in range(40):
         clock.advance(seconds=10)
         claim_and_report("scan")

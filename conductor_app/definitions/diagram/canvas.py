@@ -48,8 +48,6 @@ PAD, ICON = 12, 16
 TEXT_START = PAD + ICON + 9
 """Distance of the texts from the left side of their box."""
 MAX_NODES = 2_000
-MANY_NODES = 25
-"""Number of boxes above which a page shows an overview of the whole diagram."""
 MAX_LABEL_WIDTH = 150
 CORNER = 6
 
@@ -295,10 +293,6 @@ class Diagram:
     is_cut: bool = False
     can_insert: bool = False
     """True if the page that shows the diagram handles buttons that insert steps."""
-
-    @property
-    def has_overview(self) -> bool:
-        return len(self.nodes) > MANY_NODES
 
     @property
     def is_tall(self) -> bool:
