@@ -48,9 +48,9 @@ def test_an_application_is_listed_with_its_owner(operator, clock):
     assert "nightly application of olga" in page_text(operator.get(AUDIT))
 
 
-@pytest.mark.parametrize("kind", [*OBJECT_LABELS, "odd kind"])
-def test_every_object_is_linked_as_far_as_it_has_a_page(operator, clock, kind):
-    create_entry(clock, object_type=kind, object_id="12")
+def test_every_object_is_linked_as_far_as_it_has_a_page(operator, clock):
+    for kind in [*OBJECT_LABELS, "odd kind"]:
+        create_entry(clock, object_type=kind, object_id="12")
 
     assert operator.get(AUDIT).status_code == 200
 
