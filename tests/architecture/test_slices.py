@@ -170,10 +170,11 @@ def test_no_two_folders_import_each_other():
 
 LOCAL_IMPORTS = {
     "site/admin.py": "the pages of sign-in need django-axes, which other projects do not have",
-    "site/wiring.py": "the built-in workers are loaded with their first task",
+    "site/wiring.py": "the library of HTTP requests is loaded with the first task",
     "apps.py": "models and signal handlers can be imported only when the app is ready",
     "wsgi.py": "the settings module is named first",
     "in_process/api.py": "projects import the functions before their models are loaded",
+    "in_process/checks.py": "its checks are registered before the models of a project are loaded",
     "in_process/tasks_backend.py": "projects create the backend before their models are loaded",
     "in_process/worker.py": "Django's tasks framework is optional before Django 6",
     "in_process/tasks.py": "projects import the decorator before their models are loaded",

@@ -44,7 +44,6 @@ def test_buttons_that_insert_steps_are_drawn_on_request():
     drawn = render(can_insert=True)
 
     assert drawn.count('class="diagram-insert"') == 5
-    assert "Insert a step after first" in drawn and "Insert a step at tasks[0]" in drawn
 
 
 def test_an_empty_definition_can_receive_its_first_step():
