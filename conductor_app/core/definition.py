@@ -163,8 +163,8 @@ PROMPT_INPUTS = ("promptName", "prompt", "instructions", "instructionsTemplate")
 MAX_PROMPT_NAME_LENGTH = 255
 TYPE_PREFIXES = ("LLM_", "GENERATE_")
 """The prefixes of task types that call models or search vectors."""
-MCP_TYPES, MCP_INPUT = ("CALL_MCP_TOOL", "LIST_MCP_TOOLS"), "mcpServer"
-"""The task types that call an MCP server, and the input with its address or the name of its integration."""
+MCP_TYPE_PART, MCP_INPUT = "_MCP_TOOL", "mcpServer"
+"""A part of each task type that calls an MCP server, and the input with its address or the name of its integration."""
 
 
 class NamedUse(NamedTuple):
@@ -182,7 +182,7 @@ def named_uses(task_type: Any, inputs: JsonValue) -> Iterator[NamedUse]:
     """
     if not isinstance(task_type, str) or not isinstance(inputs, Mapping):
         return
-    if task_type in MCP_TYPES and is_integration_name(name := inputs.get(MCP_INPUT)):
+    if MCP_TYPE_PART in task_type and is_integration_name(name := inputs.get(MCP_INPUT)):
         yield NamedUse(INTEGRATION_TARGET, name, MCP_INPUT)
     if not task_type.startswith(TYPE_PREFIXES):
         return

@@ -173,6 +173,7 @@ LOCAL_IMPORTS = {
     "site/wiring.py": "the library of HTTP requests is loaded with the first task",
     "apps.py": "models and signal handlers can be imported only when the app is ready",
     "wsgi.py": "the settings module is named first",
+    "in_process/checks.py": "the apps are checked before their models are loaded",
     "in_process/api.py": "projects import the functions before their models are loaded",
     "in_process/checks.py": "its checks are registered before the models of a project are loaded",
     "in_process/tasks_backend.py": "projects create the backend before their models are loaded",
