@@ -55,7 +55,7 @@ ANSWERS = {
         "run": "stopped at a breakpoint before this step",
         "list": "at a breakpoint",
         "queue": "No task is due: 1 at a breakpoint.",
-        "overview": "is stopped at ship by a breakpoint of a test",
+        "overview": "is stopped at ship by a breakpoint of ann",
         "API": "stopped at a breakpoint before this step",
     },
     retried_later: {

@@ -44,7 +44,7 @@ def test_this_version_of_gunicorn_supports_the_worker():
 
 
 def test_the_permitted_versions_are_those_that_are_tested():
-    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["server"]
 
     assert f"gunicorn{gunicorn_internals.TESTED_VERSIONS}" in dependencies
 
