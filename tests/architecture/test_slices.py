@@ -175,7 +175,6 @@ LOCAL_IMPORTS = {
     "wsgi.py": "the settings module is named first",
     "in_process/checks.py": "the apps are checked before their models are loaded",
     "in_process/api.py": "projects import the functions before their models are loaded",
-    "in_process/checks.py": "its checks are registered before the models of a project are loaded",
     "in_process/tasks_backend.py": "projects create the backend before their models are loaded",
     "in_process/worker.py": "Django's tasks framework is optional before Django 6",
     "in_process/tasks.py": "projects import the decorator before their models are loaded",
