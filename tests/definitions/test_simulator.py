@@ -62,7 +62,7 @@ def test_the_result_of_a_fork_has_its_name(operator, clock, db):
 
     page = page_text(try_out(operator, WorkflowDefinition.objects.get(name="split")))
 
-    assert "Fork FORK" in page and "Worker task FORK" not in page
+    assert "both Completed Fork Resolved input" in page
 
 
 def test_a_simulation_writes_nothing(operator, order):
