@@ -32,6 +32,7 @@ from .expressions.patterns import share_match_time
 from .primitives import fast_replace
 from .rules import RULES, RULES_WHILE_RESTING
 from .rules.retries import next_attempt
+from .rules.timeouts import return_to_queue
 from .schemas import schema_violation
 from .snapshot import Run, Task
 from .states import LEASED, PAUSED, PENDING
@@ -349,14 +350,6 @@ def renew_lease(attempt_id: str, worker: str = "") -> Command:
         yield TransitionAttempt(task.key, "renew", now, {"lease_ends_at": ends_at, "due_at": due_at})
 
     return command
-
-
-def return_to_queue(task: Task, callback_seconds: int, facts: dict[str, Any], now: int) -> TransitionAttempt:
-    """Return the effect that releases the attempt: it waits in its queue again, under its number (execution §4.3)."""
-    wait_ms = max(callback_seconds, 0) * 1000
-    facts = {**facts, "visible_at": now + wait_ms, "pending_since": now, "callback_ms": wait_ms, "lease_ends_at": None}
-    after = fast_replace(task.attempt, status=PENDING, **facts)
-    return TransitionAttempt(task.key, "hand_back", now, {**facts, "due_at": next_timer(task.step.policy, after, now)})
 
 
 def child_ended(attempt_id: str, child: dict[str, Any]) -> Command:

@@ -1,12 +1,14 @@
 """Rules for expired timers of `core/timers.py`: what the policy of a task or the limit of a run demands."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from ..decision_context import DecisionContext
 from ..definition import ALERT_ONLY, RETRY
 from ..effects import Effect, ResolveTask, SendMessage, TransitionAttempt, UpdateTask
+from ..primitives import fast_replace
 from ..snapshot import Run, Task
-from ..states import PAUSED
+from ..states import PAUSED, PENDING
 from ..timers import Timer, is_due, next_timer, run_ends_at, timers_of
 from .finish import end_run, has_failure_handler
 
@@ -65,12 +67,7 @@ def _end_run(run: Run, ctx: DecisionContext, task: Task, timer: Timer, now: int)
 def _timeout_effects(task: Task, timer: Timer, now: int) -> Iterator[Effect]:
     policy = task.step.policy
     if timer.name == "response" and policy.requeues_on_lost_lease:
-        yield TransitionAttempt(
-            task.key,
-            "hand_back",
-            now,
-            {"visible_at": now, "lease_ends_at": None, "worker": "", "due_at": next_timer(policy, task.attempt, now)},
-        )
+        yield return_to_queue(task, 0, {"worker": ""}, now)
         return
     if timer.name != "response" and policy.timeout_policy == ALERT_ONLY:
         due = max(next_timer(policy, task.attempt, now), now + 1)
@@ -79,6 +76,14 @@ def _timeout_effects(task: Task, timer: Timer, now: int) -> Iterator[Effect]:
     yield from _expire_attempt(task, now, _timeout_sentence(task, timer))
     if _ends_task(task, timer):
         yield ResolveTask(task.key, "time_out")
+
+
+def return_to_queue(task: Task, callback_seconds: int, facts: dict[str, Any], now: int) -> TransitionAttempt:
+    """Return the effect that releases the attempt: it waits in its queue again, under its number (execution §4.3)."""
+    wait_ms = max(callback_seconds, 0) * 1000
+    facts = {**facts, "visible_at": now + wait_ms, "pending_since": now, "callback_ms": wait_ms, "lease_ends_at": None}
+    after = fast_replace(task.attempt, status=PENDING, **facts)
+    return TransitionAttempt(task.key, "hand_back", now, {**facts, "due_at": next_timer(task.step.policy, after, now)})
 
 
 def _expire_attempt(task: Task, now: int, reason: str) -> Iterator[Effect]:

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core import commands
-from tests.builders import fork, plan, policy, step, sub_workflow
+from tests.builders import fork, plan, policy, step, step_of, sub_workflow
 from tests.core.simulated_run import RunInMemory
 
 TIMEOUT_FIELDS = {"total": "total_seconds", "task": "timeout_seconds", "poll": "poll_seconds"}
@@ -138,3 +138,13 @@ def test_the_reason_of_a_timeout_names_seconds_task_and_policy():
     assert (
         run.snapshot.reason == f"Task {run.task('a').attempt.id} failed with status: TIMED_OUT and reason: '{reason}'"
     )
+
+
+def test_the_poll_timeout_counts_again_after_a_lost_lease_of_a_built_in_worker():
+    request = {"http_request": {"uri": "http://example.com"}}
+    run = RunInMemory(plan(step_of("HTTP", "a", inputs=request, policy=policy(poll_seconds=600, lease_seconds=60))))
+    run.claim("a")
+
+    assert run.later(60).statuses == {"a": "SCHEDULED"}
+    assert run.later(599).status == "RUNNING"
+    assert run.later(1).status == "TIMED_OUT"
