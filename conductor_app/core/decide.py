@@ -7,9 +7,9 @@ From the report of a completed task to the next task:
 2. The rules run until none fires (`_run_rules`): `progress` of `core/rules/advance.py` resolves the task, and
    `advance` enters each step that has control now (`enter_step`). The type of the step creates a task in its queue,
    visible at once or after a delay (`core/step_types/base.py:queued_task`).
-3. `runs/commands/change.py` locked the run before, and writes all effects in the transaction of the report. After its
-   commit, a claim finds the task when it is visible (`tasks/claims.sql`). The announcement of the queue only wakes
-   polls that wait. Claims are not commands: they change rows without a decision.
+3. `runs/commands/change.py` locked the run before, and writes the effects in the transaction of the report (those of a
+   long decision in parts). After its commit, a claim finds the task when it is visible (`tasks/claims.sql`). The
+   announcement of the queue only wakes polls that wait. Claims are not commands: they change rows without a decision.
 
 `DecisionLoop` decides, loads the requested data, and decides again until nothing is missing. Changing, starting,
 previewing and simulating a run share it. They differ in what an attempt does with a decision.

@@ -1,9 +1,10 @@
 """Timers of an attempt and of a run (execution §4): `pollTimeoutSeconds`, `responseTimeoutSeconds` and the others.
 
-The earliest timer of an attempt is its column `due_at`, which is set whenever the attempt changes (`next_timer`): a
-poll timeout counts until a claim, which starts the response timeout. When the time has come, the sweep
-`handle_due_timers` of `processes/sweeps.py` applies no command to the run, and the rule `time_out` of
-`core/rules/timeouts.py` follows the policy of the task.
+The earliest timer of an attempt is its column `due_at`, which a decision sets with the attempt (`next_timer`), and a
+claim by the fragment `lease` of `tasks/claims.sql`, which has the same timers of a leased attempt: a poll timeout
+counts until the claim, which starts the response timeout. When the time has come, the sweep `handle_due_timers` of
+`processes/sweeps.py` applies no command to the run, and the rule `time_out` of `core/rules/timeouts.py` follows the
+policy of the task.
 """
 
 from collections.abc import Iterator

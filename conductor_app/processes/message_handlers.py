@@ -128,7 +128,7 @@ def _publish_started(message: Message) -> None:
 
 
 def _start_held_runs(message: Message) -> None:
-    """Release the earliest run that a workflow rate limit holds."""
+    """Start the earliest held runs of a run limit while there is room."""
     start_held_runs(message.facts["name"], message.facts["key"])
     outbox.consume(message.pk)
 

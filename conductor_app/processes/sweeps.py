@@ -1,6 +1,7 @@
 """Sweeps: bounded, repeatable passes over due rows. `continuous_sweeps` lists those that run while rows are due.
 
-A timer of an attempt (`core/timers.py`, a lease, a delay) is its column `due_at`. From there to its effect:
+A timer of an attempt (`core/timers.py`, a lease, a delay of a step without a queue) is its column `due_at`; a delayed
+task of a queue is `visible_at` only. From there to its effect:
 
 1. `handle_due_timers` reads the attempts whose time has come, by their runs and by their standalone tasks.
 2. For a run it applies no command (`change_run` with `no_command`). For a standalone task `wake_task` is the function

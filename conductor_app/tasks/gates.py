@@ -1,7 +1,8 @@
 """The gates that a pending attempt must pass before a worker can claim it.
 
-Each gate is declared once, in `GATES`: the SQL that the claim uses (`tasks/store.py`), the same condition on the facts
-of one attempt, and what operators read about it. `tasks/queries/waiting.py` evaluates all gates of an attempt.
+Each gate is declared once, in `GATES`: the SQL that the claim uses, unless `tasks/claims.sql` has it, the same
+condition on the facts of one attempt, and what operators read about it. `tasks/queries/waiting.py` evaluates all gates
+of an attempt.
 """
 
 from collections.abc import Callable, Mapping

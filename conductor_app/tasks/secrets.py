@@ -9,11 +9,11 @@
    author's expressions in its input (`core/secret_places.py:mark_secrets`). The input has expressions, never values.
 3. To the worker. `secrets_for_worker` is the only function that inserts values, at these places and when the task is
    claimed. Nothing stores its result.
-4. Back. Values in what a worker sends are replaced by `***` before it is stored. Remote workers: `redact_report`, and
-   `redact_verbatim` for log lines, which replace literal occurrences of 8 characters and more. Workers of this
-   server: `redact_work`, which replaces all spellings of 4 characters and more, because their messages come from
-   libraries. `secret_names` has the names for all of them. For a caller who may not claim the task nothing is
-   replaced.
+4. Back. Values in what a worker sends are replaced by `***` before it is stored: in each report by `redact_report`, in
+   log lines by `redact_verbatim`, literal occurrences of 8 characters and more. Before that, `redact_work` replaces
+   all spellings of 4 characters and more in the results of built-in workers, because their messages come from
+   libraries; of workers of a Django project, in the reasons of failures only. `secret_names` has the names for all.
+   For a caller who may not claim the task nothing is replaced.
 
 Masked fields are no secrets: they are values of a run that are encrypted before they are stored
 (`payloads/store.py`), and shown as `***` (`core/masking.py`). `access/secrets.py` has the secrets themselves.
@@ -100,7 +100,7 @@ def secrets_to_redact(task: Task) -> SecretValues | None:
 
 
 def redact_report(report: Report, secrets: Iterable[str]) -> Report:
-    """Return the report of a remote worker with these secrets redacted."""
+    """Return a report with literal occurrences of these secrets redacted."""
     values = list(secrets)
     return replace(report, output=redact_verbatim(report.output, values), reason=redact_verbatim(report.reason, values))
 

@@ -65,7 +65,7 @@ def _exponential_delay(policy: Policy, number: int) -> int:
 
 
 def jitter_ms(policy: Policy, share: float) -> int:
-    """Return the milliseconds to add to the delay. `share`: a random number in [0, 1)."""
+    """Return the milliseconds to add to the delay. `share`: a number in [0, 1), the same for an attempt."""
     return int(share * (policy.jitter_ms + 1)) if policy.jitter_ms > 0 else 0
 
 

@@ -1,7 +1,8 @@
 """Change a run: lock it, apply a command, decide what follows, write it, commit, and notify.
 
-Every command on a run is a `RunCommand` that goes through a decision loop whose attempts are transactions. The loop
-repeats those that met conflicts, faults or large payloads. Each decision sees only its own run. The runs that it starts
+A command on a run is a `RunCommand` that goes through a decision loop whose attempts are transactions. The loop repeats
+those that met conflicts, faults or large payloads. On PostgreSQL, a report or a start first tries to share a
+transaction with others (`commit_group`). Each decision sees only its own run. The runs that it starts
 begin in the same transaction if they can: no other transaction can see them before the commit, so none can change them,
 and no further lock is needed.
 """

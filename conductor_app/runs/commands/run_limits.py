@@ -1,9 +1,10 @@
 """Run limits: how many runs of a workflow may be open at once for each key (`rateLimitConfig`, execution §5.4).
 
 1. A start evaluates the key with `limit_key_of`: the key may be an expression, the limit is a number.
-   `is_limit_reached` counts the admitted runs of the key, for one start at a time. Over the limit, the policy REJECT
+   `is_limit_reached` counts the admitted runs of the key, for one start at a time; a held run of the key also holds the
+   starts after it. Over the limit, the policy REJECT
    refuses the start; otherwise the run is created as held (`is_held`). A sub-workflow, and a delayed start whose time
-   has come, are held by `admit` with either policy; `with_run_limit` does it for a restart.
+   has come, are held by `admit` with either policy; `with_run_limit` holds or refuses a restart.
 2. `core/rules/advance.py:enter_step` creates the first task of a held run without a time at which it is visible, so
    that no worker claims it. If the first step has no queue, it is not entered.
 3. When a run of the key ends, `core/rules/finish.py:end_run` sends the message `release`, which calls

@@ -200,7 +200,7 @@ class RunList(ServerAwareChangeList):
         self._add_facts(is_parent_listed="parent" in self.model_admin.get_list_display(request))
 
     def _add_facts(self, is_parent_listed: bool) -> None:
-        """Load what the rows show beside the columns of their runs, each in one query for all rows."""
+        """Load what the rows show beside the columns of their runs, for all rows together."""
         runs = self.result_list
         failed, usual = failure_reasons(runs), typical_run_durations(runs)
         steps = current_steps(runs, clock.now())

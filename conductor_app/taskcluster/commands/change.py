@@ -156,7 +156,7 @@ def wake_task(task_id: str) -> StandaloneTask:
 
 
 def pass_deadlines(limit: int) -> int:
-    """Resolve the tasks whose deadline has passed. Returns how many."""
+    """Resolve the tasks whose deadline and grace have passed. Returns how many."""
     return handle_each(due_rows.due_standalone_tasks(clock.now(), limit), wake_task, _put_off)
 
 

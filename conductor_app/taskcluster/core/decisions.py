@@ -5,8 +5,9 @@ After a command, the first rule that fires wins; then all are evaluated again.
 A claim (`claim_attempts` in `taskcluster/store.py`) sets the end of the lease, which clients see as `takenUntil`, and
 `renew_lease` extends it. When this time has come, the sweep `handle_due_timers` evaluates the rules without a command
 (`wake_task` in `taskcluster/commands/change.py`): `time_out` ends the attempt with the reason `claim-expired`, and
-`retry` opens the next one while retries are left, and otherwise resolves the task. At the deadline `time_out` ends
-the task as `deadline-exceeded`; an attempt that loses its worker after it ends with the task.
+`retry` opens the next one while retries are left, and otherwise resolves the task. A while after the deadline
+(`grace_ms`) `time_out` ends the task as `deadline-exceeded`; an attempt that loses its worker after it ends with the
+task.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -152,7 +153,7 @@ def no_command(standalone: StandaloneTask, now: int) -> Iterable[Effect]:
 def apply_command(standalone: StandaloneTask, command: Command, now: int) -> StandaloneDecision:
     """Return the effects of a command and of all rules that fire after it.
 
-    A passed deadline is handled before the command.
+    A deadline that has passed for longer than its grace is handled before the command.
     """
     effects: list[Effect] = []
     before = _run_rules(standalone, effects, now) if standalone.wake_at <= now else standalone

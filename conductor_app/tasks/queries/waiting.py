@@ -1,14 +1,15 @@
 """Why attempts wait: verdicts on the conditions of a claim, and from them one reason.
 
-1. `tasks/gates.py:GATES` declares each condition once: its SQL for the claim, its check on facts, and its sentences.
+1. `tasks/gates.py:GATES` declares each gate once: its check on facts, its sentences, and its SQL for the claim unless
+   `tasks/claims.sql` has it.
 2. `load_wait_facts` loads the facts of attempts: limits, what counts against them, pauses, and the polls of the
    queue.
-3. `verdicts_on` evaluates all gates of an attempt, and adds three verdicts that are no gates: `share_verdicts` (its
-   turn within its fairness key), `polling_verdict` (whether workers poll) and `run_pause_verdict` (a pause stops no
-   claim). The page "Why waiting" shows them all.
-4. `wait_reason` chooses the one that runs, their lists and timelines, queues, the overview, the API and MCP show, as
-   a sentence and in a few words: the first closed gate, with the words of `_describe_delay` for a delay; then missing
-   polls; then its turn. A step without a queue has the words of `ENGINE_WAITS`.
+3. `verdicts_on` evaluates all gates of an attempt, and adds verdicts that are no gates: `share_verdicts` (its turn, if
+   it has a fairness key), `polling_verdict` (whether workers poll) and `run_pause_verdict` (a pause stops no claim).
+   The page "Why waiting" shows them all; `verdicts_of` does it with loaded facts, for the API and the panel of a task.
+4. `wait_reason` chooses the one that runs, their lists, the API and MCP show, as a sentence and in a few words: the
+   first closed gate, with the words of `_describe_delay` for a delay; then missing polls; then its turn. A step without
+   a queue has the words of `ENGINE_WAITS`.
 
 `explanations/cause.py:run_cause` puts the reason into the sentence of a run, which may also be held, begin later,
 stand at a breakpoint, or wait for a message that was not delivered.
@@ -103,7 +104,7 @@ class LimitHolder:
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """One condition that an attempt must meet to be claimed, with its current state as a sentence."""
+    """A gate of an attempt, or another reason for a wait, with its current state as a sentence."""
 
     gate: str
     is_open: bool
