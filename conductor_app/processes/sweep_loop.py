@@ -18,6 +18,7 @@ from conductor_app.monitoring.queries.health import BEAT, SWEEPS, Liveness, live
 from conductor_app.processes.heartbeats import FileHeartbeat, heartbeat, read_heartbeats
 from conductor_app.processes.sweeps import sweep_until
 from conductor_app.settings import conf
+from conductor_app.tasks.throughput import write_if_due
 from conductor_app.utils import clock
 
 log = logging.getLogger(__name__)
@@ -125,13 +126,14 @@ def _watch_forever(sweep: Callable[[int], object], process: str, after_sweep: Ca
 def watch_once(
     watchdog: SweepWatchdog, own: FileHeartbeat | None = None, after_sweep: Callable[[], None] = lambda: None
 ) -> None:
-    """Sweep if no other process does, and compare the clock of this host with the database's."""
+    """Sweep if no other process does, write due counts, and compare this host's clock with the database's."""
     try:
         if own:
             own.beat(own.read())
         discard_broken_connection()
         if watchdog.check():
             after_sweep()
+        write_if_due()
         clock_check.value.check()
     except Exception as error:
         # The database may be unreachable for a while.

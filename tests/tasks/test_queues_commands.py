@@ -5,7 +5,7 @@ import pytest
 from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Conflict, Invalid, NotFound
 from conductor_app.definitions import commands as definition_commands
-from conductor_app.processes import sweeps
+from conductor_app.processes import sweep_loop, sweeps
 from conductor_app.runs.models import Attempt, HistoryEntry
 from conductor_app.tasks.commands import queues as queue_commands
 from conductor_app.tasks.models import MinuteCount
@@ -202,6 +202,19 @@ def test_the_dispatch_rate_of_a_queue_estimates_the_waiting_time(clock):
     assert sum(row.done for row in MinuteCount.objects.filter(kind="worker", name="worker")) == 12
     clock.advance(seconds=180)
     assert queue_position(waiting, clock.now()).rate == pytest.approx(12 / 240, rel=0.1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_counts_of_the_last_tasks_are_written_without_a_further_request(clock):
+    scenario = Scenario(clock, step("ship"), name="order")
+    scenario.worker("ship").completes()
+    watchdog = sweep_loop.SweepWatchdog(lambda horizon: None)
+    sweep_loop.watch_once(watchdog)
+    clock.advance(seconds=5)
+
+    sweep_loop.watch_once(watchdog)
+
+    assert sum(row.done for row in MinuteCount.objects.filter(kind="queue", name="ship")) == 1
 
 
 def test_counts_are_stored_for_a_month(clock):
