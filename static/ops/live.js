@@ -157,7 +157,10 @@
       history.pushState(null, "", link.getAttribute("href"));
       try {
         await this.update(true);
+        const panel = this.root.querySelector(".side-panel");
         if (location.hash) document.querySelector(location.hash)?.scrollIntoView({ block: "nearest" });
+        // On a narrow screen, the panel stands below what was selected.
+        else if (panel?.getBoundingClientRect().top > innerHeight * 0.6) panel.scrollIntoView();
       } catch { location.reload(); }
     }
 

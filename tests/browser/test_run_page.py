@@ -54,6 +54,15 @@ def test_every_tab_fits_and_can_be_used_by_everybody(page, failed):
 
 
 @pytest.mark.one_database
+def test_a_task_that_is_selected_on_a_narrow_screen_comes_into_view(page, looped):
+    page.set_viewport_size(NARROW)
+    page.goto(page_of(looped, "?tab=timeline"))
+    page.locator("a[data-select][href*='task=scan']").first.click()
+
+    expect(page.locator("#task-open h2")).to_be_in_viewport()
+
+
+@pytest.mark.one_database
 def test_the_table_of_tasks_fits_its_card_beside_an_open_task(page, failed):
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(page_of(failed, "?tab=tasks&task=charge"))

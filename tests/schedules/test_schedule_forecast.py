@@ -12,8 +12,8 @@ def to_milliseconds(text: str) -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
 
 
-def find_next_slots(expression: str, zone_id: str, now: str, most: int = 3):
-    return upcoming_slots({"cronExpression": expression, "zoneId": zone_id}, to_milliseconds(now), most)
+def find_next_slots(expression: str, zone_id: str, now: str):
+    return upcoming_slots({"cronExpression": expression, "zoneId": zone_id}, to_milliseconds(now))[:3]
 
 
 def test_the_next_times_are_in_the_zone_of_the_schedule():
@@ -36,7 +36,7 @@ def test_times_of_several_cron_expressions_are_merged_in_order():
         {"cronExpression": "0 0 12 * * *", "zoneId": "Asia/Tokyo"},
     ]
 
-    found = upcoming_slots({"cronSchedules": cron_schedules}, to_milliseconds("2027-01-10T00:00"), 2)
+    found = upcoming_slots({"cronSchedules": cron_schedules}, to_milliseconds("2027-01-10T00:00"))[:2]
 
     assert [each.zone_id for each in found] == ["Asia/Tokyo", "UTC"]
 
