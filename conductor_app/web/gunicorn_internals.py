@@ -4,7 +4,7 @@ A contract test (`tests/web/test_gunicorn_internals.py`) checks their behavior. 
 them, `worker_class` selects Gunicorn's own threaded worker. Only that worker is imported with this module, so that a
 version that lacks anything else can still start.
 
-`ConnectionCounts` tells each web process how many connections the others have.
+`ConnectionCounts` has the number of open connections of each web process.
 """
 
 import inspect

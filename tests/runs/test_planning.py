@@ -16,10 +16,10 @@ from tests.scenario import ACTOR, Scenario, register_definitions, run_commit_hoo
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
-def fates(planned: OperationPlan, run_id: str = "") -> dict[str, str]:
+def planned_effects(planned: OperationPlan, run_id: str = "") -> dict[str, str]:
     """Return the planned effect on each task of one run, by name."""
     [run] = [run for run in planned.runs if run.run_id == (run_id or planned.target)]
-    return {str(fate.key): fate.name + (", later" if fate.is_later else "") for fate in run.impacts}
+    return {str(effect.key): effect.name + (", later" if effect.is_later else "") for effect in run.impacts}
 
 
 def do(run_id: str, operation: Operation, **more) -> None:
@@ -45,11 +45,11 @@ def test_a_plan_of_a_rerun_in_a_fork_in_a_loop_lists_exactly_the_repeated_tasks(
 
     planned = plan_operation(scenario.id, Operation("rerun", attempt_id=scenario.task("a__2").id))
 
-    again = {name for name, fate in fates(planned).items() if fate.startswith("again")}
+    again = {name for name, effect in planned_effects(planned).items() if effect.startswith("again")}
     assert again == {"l", "a__2", "b__2", "join__2", "d__2"}
-    assert fates(planned)["a__2"] == "again"
-    assert fates(planned)["b__2"] == fates(planned)["d__2"] == "again, later"
-    assert {fates(planned)[name] for name in ("first", "a__1", "d__1", "c__2", "fork_join__2")} == {"reused"}
+    assert planned_effects(planned)["a__2"] == "again"
+    assert planned_effects(planned)["b__2"] == planned_effects(planned)["d__2"] == "again, later"
+    assert {planned_effects(planned)[name] for name in ("first", "a__1", "d__1", "c__2", "fork_join__2")} == {"reused"}
 
 
 def test_then_it_is_done(clock):
@@ -82,7 +82,13 @@ def test_a_retry_reuses_completed_tasks(clock):
 
     planned = plan_operation(scenario.id, Operation("retry"))
 
-    assert fates(planned) == {"a": "reused", "fork_join": "reused", "b": "again", "c": "again", "join": "again"}
+    assert planned_effects(planned) == {
+        "a": "reused",
+        "fork_join": "reused",
+        "b": "again",
+        "c": "again",
+        "join": "again",
+    }
     assert planned.counts == {"again": 3, "reused": 2}
 
 
@@ -92,8 +98,8 @@ def test_a_task_that_an_end_would_stop_is_cancelled(clock):
 
     planned = plan_operation(scenario.id, Operation("terminate"))
 
-    assert fates(planned)["a"] == fates(planned)["s"] == "cancelled"
-    assert fates(planned, child.id) == {"x": "cancelled"}
+    assert planned_effects(planned)["a"] == planned_effects(planned)["s"] == "cancelled"
+    assert planned_effects(planned, child.id) == {"x": "cancelled"}
 
 
 def test_a_skipped_task_is_new_in_the_plan(clock):
@@ -101,7 +107,7 @@ def test_a_skipped_task_is_new_in_the_plan(clock):
 
     planned = plan_operation(scenario.id, Operation("skip", ref="b"))
 
-    assert fates(planned) == {"a": "goes on", "b": "new"}
+    assert planned_effects(planned) == {"a": "goes on", "b": "new"}
 
 
 def test_a_task_with_effects_outside_is_warned_of_when_it_has_run(clock):
@@ -115,7 +121,7 @@ def test_a_task_with_effects_outside_is_warned_of_when_it_has_run(clock):
     from_start = plan_operation(scenario.id, Operation("restart"))
     retried = plan_operation(scenario.id, Operation("retry"))
 
-    assert [str(fate.key) for _, fate in from_start.external] == ["charge"]
+    assert [str(effect.key) for _, effect in from_start.external] == ["charge"]
     assert retried.external == []
 
 
@@ -131,7 +137,7 @@ def test_a_plan_warns_of_external_effects_in_a_restarted_child(clock):
 
     planned = plan_operation(scenario.id, Operation("rerun", attempt_id=scenario.task("s").id))
 
-    assert [(run.run_id, run.is_replaced, str(fate.key)) for run, fate in planned.external] == [
+    assert [(run.run_id, run.is_replaced, str(effect.key)) for run, effect in planned.external] == [
         (old.id, True, "charge")
     ]
     assert [run.definition for run in planned.runs if run.is_new] == ["middle", "leaf"]
@@ -145,8 +151,8 @@ def test_a_plan_of_a_retry_in_a_child_shows_its_resumed_parents(clock):
     planned = plan_operation(scenario.id, Operation("retry", resume_children=True))
 
     assert planned.target == child.id
-    assert fates(planned, child.id) == {"x": "again"}
-    assert fates(planned, scenario.id) == {"s": "resumed"}
+    assert planned_effects(planned, child.id) == {"x": "again"}
+    assert planned_effects(planned, scenario.id) == {"s": "resumed"}
 
 
 def test_a_confirmation_is_refused_after_the_run_has_changed(clock):
@@ -202,7 +208,7 @@ def test_the_branches_of_a_dynamic_fork_run_again_with_their_fork(clock):
 
     planned = plan_operation(scenario.id, Operation("rerun", attempt_id=scenario.task("a").id))
 
-    assert set(fates(planned).values()) == {"again", "again, later"}
+    assert set(planned_effects(planned).values()) == {"again", "again, later"}
 
 
 def rows(run_ids) -> dict[tuple[str, str], tuple]:
@@ -256,15 +262,15 @@ def test_every_task_has_the_planned_impact(clock, seed):
         do(id, operation, revision=planned.revision)
 
         after, runs = rows(affected), Run.objects.in_bulk(affected)
-        said = {
-            (run.run_id, str(fate.key)): fate.name
+        announced = {
+            (run.run_id, str(effect.key)): effect.name
             for run in planned.runs
             if not run.is_replaced
-            for fate in run.impacts
+            for effect in run.impacts
         }
-        assert said.keys() == before.keys() | after.keys()
-        for place, fate in said.items():
-            assert fate in effects_on_task(before.get(place), after.get(place), runs[place[0]]), place
+        assert announced.keys() == before.keys() | after.keys()
+        for place, effect in announced.items():
+            assert effect in effects_on_task(before.get(place), after.get(place), runs[place[0]]), place
         chance.finish()
 
 
@@ -274,4 +280,4 @@ def test_a_switch_in_a_plan_follows_the_new_input(clock):
 
     planned = plan_operation(scenario.id, Operation("rerun", input={"way": "y"}))
 
-    assert fates(planned) == {"way": "again", "b": "dropped", "c": "new"}
+    assert planned_effects(planned) == {"way": "again", "b": "dropped", "c": "new"}
