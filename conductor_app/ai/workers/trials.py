@@ -1,7 +1,7 @@
 """Clients of the providers of models, imported at their first call, and trials of integrations and prompts on pages."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
@@ -139,6 +139,8 @@ def check_connection(integration: str, by: str) -> dict[str, Any]:
         text, is_success = test(row.name), True
     except RequestRefused as refused:
         text, is_success = refused.message, False
+    except ModuleNotFoundError as missing:
+        text, is_success = f"The package {missing.name} is not installed: install the extra `ai`.", False
     return save_test(integration, text, by, is_success=is_success)
 
 
@@ -156,9 +158,13 @@ def test_connection(settings: ModelSettings) -> str:
     names = try_call(settings, lambda: list_models(settings))
     if not names:
         return "The provider accepts the key and lists no models."
+    return f"The provider offers {_count_and_list('model', names)}."
+
+
+def _count_and_list(noun: str, names: Sequence[str]) -> str:
     more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    count = "1 model" if len(names) == 1 else f"{len(names)} models"
-    return f"The provider offers {count}: {', '.join(names[:SHOWN])}{more}."
+    count = f"1 {noun}" if len(names) == 1 else f"{len(names)} {noun}s"
+    return f"{count}: {', '.join(names[:SHOWN])}{more}"
 
 
 def _test_provider(integration: str) -> str:
@@ -169,19 +175,15 @@ def _test_provider(integration: str) -> str:
 def _test_mcp_server(integration: str) -> str:
     """Return a sentence about the tools of an MCP server."""
     settings = server_settings(integration)
-    try:
-        from .mcp_client import list_tools, with_server
-    except ModuleNotFoundError as missing:
-        raise TrialFailed(f"The package {missing.name} is not installed: install the extra `ai`.") from missing
+    from .mcp_client import list_tools, with_server
+
     seconds = min(TRIAL_SECONDS, conf.ai_task_seconds)
     try:
         tools = with_server(settings.base_url, headers_of_server(settings), seconds, list_tools)["tools"]
     except CallFailed as failure:
         raise TrialFailed(f"The server could not be called: {without_keys(failure.reason, settings)}.") from None
     names = [tool["name"] for tool in tools]
-    more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    count = "1 tool" if len(names) == 1 else f"{len(names)} tools"
-    return f"The server offers {count}: {', '.join(names[:SHOWN])}{more}." if names else "The server offers no tools."
+    return f"The server offers {_count_and_list('tool', names)}." if names else "The server offers no tools."
 
 
 def server_settings(integration: str) -> ModelSettings:
@@ -217,10 +219,7 @@ def _test_vector_database(integration: str) -> str:
             f"{database.dimensions}: searches and new documents are refused."
         )
     place = (sample.database, sample.index, sample.namespace)
-    try:
-        search_documents(VectorSearch(*place, database.metric, embedding, 1))
-    except ModuleNotFoundError as missing:
-        raise TrialFailed(f"The package {missing.name} is not installed: install the extra `ai`.") from missing
+    search_documents(VectorSearch(*place, database.metric, embedding, 1))
     count = documents.count()
     stored = "1 document" if count == 1 else f"{count:,} documents"
     return f"The database answers. It has {stored}; a search in the index {sample.index} works."
