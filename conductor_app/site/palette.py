@@ -57,6 +57,10 @@ COMMANDS = (
     (gettext_noop("Light theme"), "preferences#theme-light", "", "sun"),
 )
 """The commands that need no object: name, page, permission and icon. A script switches the theme at once."""
+RANKED_RUNS = 20
+"""Number of the newest runs with a key that are ranked."""
+STATUSES_FIRST = frozenset({"RUNNING", "PAUSED", "FAILED", "TIMED_OUT"})
+"""A run with one of these statuses is shown before those that have ended as intended."""
 MIN_ERROR_LENGTH = 3
 """The shortest text of an error that is searched, such as 503."""
 MAX_SCANNED_REASONS = 2_000
@@ -136,11 +140,16 @@ def _runs_named(key: str) -> list[Run]:
     """Return the newest runs with a correlation id, or those whose ids begin with the text."""
     correlated = _keyed_runs().filter(correlation_id=key).exclude(correlation_id="").order_by("-created_at")
     prefixed = _keyed_runs().filter(pk__gte=key, pk__lte=f"{key}{LAST_ID_PART}", pk__startswith=key).order_by("-pk")
-    return list(correlated[:MAX_RUNS]) or list(prefixed[:MAX_RUNS])
+    return _rank_runs(correlated)[:MAX_RUNS] or list(prefixed[:MAX_RUNS])
+
+
+def _rank_runs(runs: QuerySet[Run]) -> list[Run]:
+    """Return the newest of these runs: failed and open ones first, and those that no run has started before others."""
+    return sorted(runs[:RANKED_RUNS], key=lambda run: (run.status not in STATUSES_FIRST, run.depth > 0))
 
 
 def _keyed_runs() -> QuerySet[Run]:
-    return annotate_key_inputs(visible(Run.objects.only("id", "name", "version", "status", "correlation_id")))
+    return annotate_key_inputs(visible(Run.objects.only("id", "name", "version", "status", "correlation_id", "depth")))
 
 
 def _action_hit(name: str, run: Run, action: str) -> PaletteHit:
@@ -177,10 +186,11 @@ def find_runs(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     conditions = [~Q(correlation_id="") & Q(correlation_id=term), Q(idempotency_key=term)]
     if could_be_id_prefix(term):
         conditions.insert(0, Q(id__gte=term, id__lte=term + LAST_ID_SUFFIX, id__startswith=term))
-    found = [run for each in conditions for run in _keyed_runs().filter(each).order_by("-created_at")[:MAX_PER_SOURCE]]
+    matching = (_keyed_runs().filter(each).order_by("-created_at") for each in conditions)
+    found = [run for runs in matching for run in _rank_runs(runs)[:MAX_PER_SOURCE]]
     newest = visible(Run.objects.all()).order_by("-created_at").values("pk")[:MAX_SCANNED_KEYS]
-    parts = _keyed_runs().filter(has_key_with(term), pk__in=newest).order_by("-created_at")[:MAX_PER_SOURCE]
-    for run in found or parts:
+    parts = _keyed_runs().filter(has_key_with(term), pk__in=newest).order_by("-created_at")
+    for run in found or _rank_runs(parts)[:MAX_PER_SOURCE]:
         yield _run_hit(run, run_key(run).text if run.correlation_id or not found else run.pk)
 
 

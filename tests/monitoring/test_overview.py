@@ -1,5 +1,7 @@
 """The overview: what needs attention, and the activity."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import Group, User
 
@@ -8,6 +10,7 @@ from conductor_app.definitions.models import DurationBaseline
 from conductor_app.failures import commands as failure_groups
 from conductor_app.monitoring.pages import overview
 from conductor_app.monitoring.pages import overview as overview_tiles
+from conductor_app.tasks.commands.queues import pause_queue, resume_queue
 from conductor_app.tasks.models import MinuteCount, Poller
 from conductor_app.web.charts import TrendChart
 from tests.builders import definition, human, simple, sub_workflow
@@ -26,6 +29,19 @@ def test_runs_that_are_open_for_longer_than_usual_are_listed(operator, clock):
     page = operator.get(PULSE)
     assert "Open for longer than typical" in page_text(page) and run.pk in html(page)
     assert "10 min p50 1.0 s · p95 2.0 s" in page_text(page)
+
+
+@pytest.mark.parametrize("is_polled", [True, False])
+def test_a_paused_queue_without_tasks_needs_attention(operator, clock, is_polled):
+    if is_polled:
+        Poller.objects.create(task_type="ship", domain="", worker="w1", polled_at=clock.now())
+    pause_queue("ship", "olga", "the van is in repair")
+
+    page = operator.get("/admin/")
+    assert re.search(r"olga has paused ship [^:]*: no task is due – the van is in repair", page_text(page))
+    assert 'href="/admin/queue/?name=ship"' in html(page)
+    resume_queue("ship", "olga")
+    assert "has paused" not in page_text(operator.get("/admin/"))
 
 
 def test_open_human_tasks_are_counted(operator, clock):

@@ -8,7 +8,7 @@ import pytest
 from conductor_app.failures.commands import group_failures
 from conductor_app.failures.models import FailureGroup
 from conductor_app.tasks.models import Poller
-from tests.builders import simple
+from tests.builders import set_variable, simple
 from tests.page_text import html, page_text
 from tests.scenario import claim_and_report, define_task, define_workflow, start_run
 
@@ -73,6 +73,15 @@ def test_an_action_is_found_by_its_verb_and_the_key_of_a_run(operator, viewer, f
     assert "Action Retry order-4711" in page_text(found(operator, f"retry {failed_run.pk[:-4]}"))
     assert "Action" not in page_text(found(operator, "pause order-4711"))
     assert "Action" not in page_text(found(viewer, "retry order-4711"))
+
+
+@pytest.mark.parametrize("term", ["order-4711", "der-47"])
+def test_a_failed_run_is_found_before_a_newer_one_that_completed(operator, failed_run, clock, term):
+    define_workflow("refund", set_variable("refunded", done=True))
+    clock.advance(seconds=1)
+    assert start_run("refund", correlation_id="order-4711").status == "COMPLETED"
+
+    assert re.findall(r"Run (\w+) v1", page_text(found(operator, term)))[:2] == ["checkout", "refund"]
 
 
 def test_a_workflow_is_started_by_its_name(operator, viewer, failed_run):

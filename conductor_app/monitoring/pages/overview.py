@@ -327,8 +327,11 @@ class FirstStepsPage(Page):
 
 def visible_queues() -> list[QueueState]:
     """Return the queues of the task types that the current actor may see."""
-    states = list_queues()
-    if sees_all_runs():
+    return _visible_among(list_queues())
+
+
+def _visible_among(states: list[QueueState]) -> list[QueueState]:
+    if sees_all_runs() or not states:
         return states
     types = set(visible_names(TASK_DEF, {_task_type(queue.name) for queue in states}))
     return [queue for queue in states if _task_type(queue.name) in types]
@@ -536,11 +539,12 @@ def _sweep_rows(health: EngineHealth, now: int) -> list[dict[str, Any]]:
 
 
 def _unpolled_queues(states: list[QueueState], now: int) -> list[dict[str, Any]]:
-    """Return queues with pending tasks that no worker polls or that are paused."""
-    waiting = [queue for queue in states if queue.pending]
-    holds = QueueHold.objects.filter(until_at__gt=now).in_bulk() if waiting else {}
-    stuck = [queue for queue in waiting if queue.name in holds or queue.is_neglected(now)]
-    runs = count_blocked_runs([queue.name for queue in stuck]) if stuck else {}
+    """Return the paused queues, even if nothing waits in them, and those with pending tasks that no worker polls."""
+    holds = QueueHold.objects.filter(until_at__gt=now).in_bulk()
+    unused = [QueueState(name) for name in holds.keys() - {queue.name for queue in states}]
+    stuck = [queue for queue in states if queue.name in holds or queue.is_neglected(now)]
+    runs = count_blocked_runs([queue.name for queue in stuck if queue.pending]) if stuck else {}
+    stuck += sorted(_visible_among(unused), key=lambda queue: queue.name)
     rows = [
         {
             "queue": queue,
