@@ -125,6 +125,34 @@ def test_the_focus_stays_on_a_plus_when_a_check_draws_the_diagram_again(page, or
     expect(place).to_be_focused()
 
 
+def test_a_step_type_is_found_by_ordinary_words_and_its_own_name_comes_first(page, order):
+    page.goto(f"{WORKFLOWS}{order.pk}/edit/?view=canvas")
+    page.locator(".diagram-insert").first.click()
+    search = page.get_by_role("searchbox", name="Search step types")
+    expected = {
+        "http request": "HTTP request",
+        "wait": "Wait",
+        "approval": "Human task",
+        "loop": "Loop",
+        "if": "Switch",
+        "parallel": "Fork",
+        "stop": "Terminate",
+        "terminate": "Terminate",
+        "call api": "HTTP request",
+        "email": "Worker task",
+        "script": "Script",
+        "delay": "Wait",
+    }
+    found = {}
+    for words in expected:
+        search.fill(words)
+        found[words] = page.locator(".step-types li:not([hidden]) b").first.inner_text()
+    assert found == expected
+
+    search.fill("")
+    expect(page.locator(".step-types li:not([hidden]) b").first).to_have_text("Worker task")
+
+
 def test_text_and_canvas_are_one_draft(page, order):
     page.goto(f"{WORKFLOWS}{order.pk}/edit/?view=json")
     expect(page.locator(".step-panel")).to_be_hidden()

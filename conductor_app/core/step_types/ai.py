@@ -76,6 +76,7 @@ class LlmChatComplete(ModelCallStep):
     output_members = MODEL_OUTPUT
     extended_input = "messages"
     summary = gettext_noop("Send messages to a model, which may call tools")
+    search_words = gettext_noop("llm ai gpt")
     sample = (
         step_of(
             type,
@@ -122,6 +123,7 @@ class LlmTextComplete(ModelCallStep):
     label = gettext_noop("Ask a model")
     output_members = MODEL_OUTPUT
     summary = gettext_noop("Send a prompt to a model and use its answer")
+    search_words = gettext_noop("llm ai gpt")
     sample = (
         step_of(
             type,
@@ -201,6 +203,7 @@ class CallMcpToolStep(AiTask):
     needed_inputs = ("mcpServer", "method")
     output_members = {"content": None, "isError": None, "structuredContent": None}
     summary = gettext_noop("Call a tool of an MCP server and use its result")
+    search_words = gettext_noop("llm ai agent")
     sample = (
         step_of(
             type, "tool", inputParameters={"mcpServer": "https://example.com/mcp", "method": "my_tool", "arguments": {}}

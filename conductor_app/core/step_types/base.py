@@ -43,6 +43,7 @@ class StepType(StepStructure):
 
     label: ClassVar[str] = ""  # its name in words
     summary: ClassVar[str] = ""  # what it does; the editor offers the types that have one
+    search_words: ClassVar[str] = ""  # other words that find it in the editor
     sample: ClassVar[Sequence[Mapping[str, Any]]] = ()  # the steps that the editor adds
     members: ClassVar[Sequence[StepMember]] = ()  # the fields of its form in the editor
 
@@ -499,6 +500,7 @@ class Simple(StepType):
     is_queued = True
     is_completed_externally = True
     summary = gettext_noop("A worker polls for the task and reports its result")
+    search_words = gettext_noop("job activity service code database sql email")
     sample = (step_of(type, "my_task", inputParameters={}),)
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:

@@ -37,6 +37,7 @@ class Switch(StepType):
     allows_python = True
     is_retried = False
     summary = gettext_noop("Continue with one of several cases")
+    search_words = gettext_noop("decision if else choose choice condition case branch route")
     sample = (
         step_of(
             type,
@@ -201,6 +202,7 @@ class SetVariable(StepType):
     icon = "variable"
     is_forked_by_type = True
     summary = gettext_noop("Store values that later steps read")
+    search_words = gettext_noop("assign variable save")
     sample = (step_of(type, "set_variable", inputParameters={"name": ""}),)
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -232,6 +234,7 @@ class Terminate(StepType):
     flow = Flow.END
     is_retried = False
     summary = gettext_noop("End the run with a status")
+    search_words = gettext_noop("end stop exit finish return")
     sample = (step_of(type, "terminate", inputParameters={"terminationStatus": "COMPLETED", "terminationReason": ""}),)
     members = (
         input_member("terminationStatus", gettext_noop("Status"), options="statuses"),
@@ -285,6 +288,7 @@ class Noop(StepType):
     icon = "noop"
     is_forked_by_type = True
     summary = gettext_noop("Does nothing; marks a place")
+    search_words = gettext_noop("empty nothing placeholder pass")
     sample = (step_of(type, "noop"),)
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:

@@ -389,6 +389,7 @@ class ForkJoin(StepType):
     missing_join = "Fork task definition is not followed by a join task.  Check the blueprint"
     is_retried = False
     summary = gettext_noop("Run branches in parallel and join them")
+    search_words = gettext_noop("parallel split concurrent branches")
     sample = (step_of(type, "fork", forkTasks=[[], []]), step_of(Join.type, "join", joinOn=[]))
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -431,6 +432,7 @@ class ForkJoinDynamic(StepType):
     missing_join = "Dynamic join definition is not followed by a join task.  Check the workflow definition."
     is_retried = False
     summary = gettext_noop("Run a branch for each item, decided at runtime")
+    search_words = gettext_noop("parallel map")
     sample = (
         step_of(
             type,

@@ -67,6 +67,7 @@ class DoWhile(base.StepType):
     is_reopened = True
     counts_iterations = True
     summary = gettext_noop("Repeat steps while a condition holds")
+    search_words = gettext_noop("while until iterate")
     sample = (step_of(type, "loop", loopCondition=loop_condition("loop", DEFAULT_ITERATIONS), loopOver=[]),)
     members = (
         StepMember("items", gettext_noop("Items"), help=gettext_noop("A list to iterate over"), options=REFERENCES),
@@ -331,6 +332,7 @@ class ForEach(base.StepType):
     handles_failures = True
     stops_all_iterations = True
     summary = gettext_noop("Run steps once for each item of a list")
+    search_words = gettext_noop("map iterate")
     sample = (step_of(type, "each", items="${workflow.input.items}", inputParameters={"parallel": 1}, loopOver=[]),)
     members = (
         StepMember("items", gettext_noop("Items"), help=gettext_noop("A list to iterate over"), options=REFERENCES),

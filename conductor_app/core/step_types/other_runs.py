@@ -31,6 +31,7 @@ class UpdateTaskStep(OtherRunStep):
     required_inputs = ("taskStatus",)
     output_members = {"workflowId": None, "taskId": None, "taskOutput": None}
     summary = gettext_noop("Complete or fail a task, such as a wait or a human task")
+    search_words = gettext_noop("signal resolve")
     sample = (
         step_of(
             type,
@@ -75,6 +76,7 @@ class GetWorkflowStep(OtherRunStep):
     receiving_inputs = ("id",)
     required_inputs = ("id",)
     summary = gettext_noop("Read the status, input and output of a run")
+    search_words = gettext_noop("status lookup")
     sample = (
         step_of(type, "get_workflow", inputParameters={"id": "${workflow.input.workflowId}", "includeTasks": False}),
     )
@@ -94,6 +96,7 @@ class TerminateWorkflowStep(OtherRunStep):
     required_inputs = ("workflowId",)
     output_members = {"terminatedWorkflows": None}
     summary = gettext_noop("Terminate other runs")
+    search_words = gettext_noop("cancel kill")
     sample = (
         step_of(
             type,

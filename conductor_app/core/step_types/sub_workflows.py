@@ -35,6 +35,7 @@ class SubWorkflow(StepType):
     result_comes_from_outside = True
     is_completed_externally = True
     summary = gettext_noop("Start another workflow and wait for its result")
+    search_words = gettext_noop("child nested call")
     sample = (step_of(type, "sub_workflow", subWorkflowParam={"name": "my_workflow"}, inputParameters={}),)
     members = (
         StepMember("subWorkflowParam.name", gettext_noop("Workflow"), options=WORKFLOWS),
@@ -189,6 +190,7 @@ class StartWorkflow(StepType):
     output_members = {"workflowId": None}
     is_forked_by_type = True
     summary = gettext_noop("Start another workflow and continue immediately")
+    search_words = gettext_noop("launch trigger child")
     sample = (step_of(type, "start", inputParameters={"startWorkflow": {"name": "my_workflow", "input": {}}}),)
     members = (
         input_member("startWorkflow.name", gettext_noop("Workflow"), TEXT, WORKFLOWS),

@@ -79,6 +79,7 @@ class TryCatch(StepType):
     handles_failures = True
     has_phases = True
     summary = gettext_noop("Handle failures of the steps inside")
+    search_words = gettext_noop("catch error exception finally")
     sample = (step_of(type, "try", tryTasks=[], catchCases=[{"match": {}, "tasks": []}]),)
 
     def bodies(self, step: Document) -> Iterator[Body]:

@@ -58,6 +58,7 @@ class Wait(StepType):
     is_forked_by_type = True
     is_completed_externally = True
     summary = gettext_noop("Continue after a duration, at a time or on a signal")
+    search_words = gettext_noop("delay sleep timer pause")
     sample = (step_of(type, "wait", inputParameters={"duration": "1 minute"}),)
     members = (
         input_member("duration", gettext_noop("Duration"), help=gettext_noop("For example: 2 hours 30 minutes")),
@@ -196,6 +197,7 @@ class Human(HeldStep):
     label = gettext_noop("Human task")
     icon = "human"
     summary = gettext_noop("A person answers a question or fills in a form")
+    search_words = gettext_noop("approval approve manual person user review form")
     sample = (
         step_of(
             type,

@@ -33,6 +33,7 @@ class Dynamic(base.StepType):
     result_comes_from_outside = True
     is_completed_externally = True
     summary = gettext_noop("The input names the task to run")
+    search_words = gettext_noop("runtime variable")
     sample = (
         step_of(
             type, "dynamic", dynamicTaskNameParam="taskName", inputParameters={"taskName": "${workflow.input.task}"}
@@ -76,6 +77,7 @@ class EventStep(base.StepType):
     result_comes_from_outside = True
     is_queued = True
     summary = gettext_noop("Send an event to a sink")
+    search_words = gettext_noop("message notify publish")
     sample = (step_of(type, "event", sink="conductor", inputParameters={}),)
     members = (StepMember("sink", gettext_noop("Sink"), options=REFERENCES),)
 
@@ -111,6 +113,7 @@ class HttpStep(base.BuiltIn):
     required_inputs = ("http_request", "uri", "method")
     output_members = {"response": base.RESPONSE}
     summary = gettext_noop("Call a URL and use the response")
+    search_words = gettext_noop("rest api url fetch get post webhook email")
     sample = (step_of(type, "http", inputParameters={"uri": "https://example.com", "method": "GET"}),)
     members = (
         input_member("uri", gettext_noop("URL")),
@@ -170,6 +173,7 @@ class Inline(base.StepType):
     shows_isolation_group = True
     is_forked_by_type = True
     summary = gettext_noop("Compute a value in JavaScript or Python")
+    search_words = gettext_noop("code expression function calculate")
     sample = (
         step_of(
             type,
@@ -231,6 +235,7 @@ class JsonJqTransform(base.StepType):
     shows_isolation_group = True
     is_forked_by_type = True
     summary = gettext_noop("Transform JSON with a jq program")
+    search_words = gettext_noop("convert map filter")
     sample = (step_of(type, "jq", inputParameters={"queryExpression": ".", "value": "${workflow.input}"}),)
     members = (input_member("queryExpression", gettext_noop("jq program"), LONG),)
 

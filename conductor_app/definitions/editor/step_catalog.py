@@ -1,6 +1,6 @@
 """Step types that authors can add, in the order of the editor's list, the fields of their forms, and new definitions.
 
-The classes of `core/step_types` declare the rest: `label`, `summary`, `sample` and `members`.
+The classes of `core/step_types` declare the rest: `label`, `summary`, `search_words`, `sample` and `members`.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,6 +50,11 @@ class CatalogEntry:
     @property
     def summary(self) -> str:
         return gettext(self.step_type.summary)
+
+    @property
+    def search_words(self) -> str:
+        """Return the words other than its label that find the type, separated by blanks."""
+        return gettext(self.step_type.search_words) if self.step_type.search_words else ""
 
     def sample(self) -> list[dict[str, Any]]:
         """Return new steps, whose references get a number if they are in use."""

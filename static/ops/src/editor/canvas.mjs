@@ -4,6 +4,7 @@ import { isolateHistory, redo, undo } from "@codemirror/commands";
 import { keysAt, keysOf, nodeAt } from "./paths.mjs";
 import { setKnown } from "./completing.mjs";
 
+const NO_MATCH = 4;
 const MENUS = new Set(["step_path", "place_path", "move_path"]);
 const isText = (target) => target?.matches?.("input:not([type=checkbox]), textarea, select, .cm-content");
 
@@ -14,6 +15,17 @@ const difference = (old, text) => {
   let end = 0;
   while (end < old.length - from && end < text.length - from && old.at(-1 - end) === text.at(-1 - end)) end += 1;
   return { from, to: old.length - end, insert: text.slice(from, text.length - end) };
+};
+
+// The rank of a step type in the search for a text: its name, names that begin so, its words, its summary, no match.
+const rankOf = ({ names, words, search }, text) => {
+  const parts = text.split(/\s+/);
+  const known = words.split(" ");
+  const isWord = (part) => known.some((word) => word.startsWith(part));
+  if (names.split("|").includes(text)) return 0;
+  if (names.split("|").some((name) => name.startsWith(text))) return 1;
+  if (parts.every(isWord)) return 2;
+  return parts.every((part) => isWord(part) || search.includes(part)) ? 3 : NO_MATCH;
 };
 
 export const canvased = (box) => {
@@ -200,12 +212,14 @@ export const canvased = (box) => {
     panel.addEventListener("input", (event) => {
       if (event.target.name && !MENUS.has(event.target.name)) isTyped = true;
       if (!event.target.matches("[data-type-filter]")) return;
-      const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
-      let count = 0;
-      for (const button of panel.querySelectorAll("[data-search]")) {
-        button.parentElement.hidden = !words.every((word) => button.dataset.search.includes(word));
-        count += !button.parentElement.hidden;
-      }
+      const text = event.target.value.toLowerCase().trim();
+      const buttons = [...panel.querySelectorAll("[data-search]")];
+      buttons.forEach((button, place) => { button.dataset.place ??= place; });
+      const ranked = buttons.map((button) => ({ item: button.parentElement, rank: rankOf(button.dataset, text), place: button.dataset.place }));
+      ranked.sort((one, other) => one.rank - other.rank || one.place - other.place);
+      for (const { item, rank } of ranked) item.hidden = rank === NO_MATCH;
+      panel.querySelector(".step-types").append(...ranked.map(({ item }) => item));
+      const count = ranked.filter(({ rank }) => rank !== NO_MATCH).length;
       panel.querySelector("[data-no-types]").hidden = count > 0;
     });
     panel.addEventListener("keydown", (event) => {
