@@ -31,7 +31,6 @@ from ..tasks.queries.waiting import (
     interest_sort_key,
     load_wait_facts,
     persons_of,
-    verdicts_of,
     verdicts_on,
     wait_reason,
 )
@@ -119,7 +118,7 @@ def _running_cause(run: Run, now: int, shown: str = "") -> Cause:
     tries = attempts_allowed(parsed_definition(run.resolved_definition_id), first.task)
     person = persons_of([first], now).get(first.pk, "")
     reason = wait_reason(first, facts.get(first.pk), now, tries=tries, person=person)
-    verdicts = tuple(verdicts_of(first, facts.get(first.pk), now))
+    verdicts = tuple(verdicts_on(first, now, facts.get(first.pk)))
     whole = (_("Waiting: %(what)s") if is_waiting else _("Running: %(what)s")) % {"what": reason.sentence + more}
     return Cause(
         whole,
@@ -130,7 +129,7 @@ def _running_cause(run: Run, now: int, shown: str = "") -> Cause:
         is_waiting,
         attempts=tuple(attempts),
         shown_attempt_id=other.pk,
-        shown_verdicts=verdicts if other is first else tuple(verdicts_of(other, facts.get(other.pk), now)),
+        shown_verdicts=verdicts if other is first else tuple(verdicts_on(other, now, facts.get(other.pk))),
         is_stuck=is_waiting and reason.kind != "queued" and first.task.type not in CONTAINER_STEP_TYPES,
         person=person,
     )

@@ -285,6 +285,6 @@ def free_capacity(facts: GateFacts) -> int | None:
 
 
 def brief_cause_of_delay(facts: GateFacts) -> str:
-    """Return in a few words, without a time, why an attempt of a queue becomes due later."""
+    """Return in a few words which gate keeps an attempt from being due; empty if it waits for its time only."""
     closed = next((gate for gate in DELAYING_GATES if not gate.lets_pass(facts)), None)
-    return closed.brief(facts) if closed else _("due later")
+    return closed.brief(facts) if closed else ""

@@ -11,7 +11,7 @@ from conductor_app.ai.store import BudgetedCall, RunLine
 from conductor_app.core.errors import Invalid, NotFound
 from conductor_app.explanations.cause import current_steps, run_cause
 from conductor_app.runs.models import Attempt
-from conductor_app.tasks.queries.waiting import closed_gates, gate_facts, gate_verdicts
+from conductor_app.tasks.queries.waiting import closed_gates, verdicts_on
 from conductor_app.tasks.store import find_candidates
 from tests.ai.paying_worker import PayingWorker
 from tests.builders import policy, step
@@ -102,7 +102,7 @@ def test_the_gate_is_closed_to_the_last_millisecond_of_the_wait(held, clock, ahe
     BudgetHold.objects.update(until=clock.now() + ahead)
     attempt.refresh_from_db()
 
-    is_open = {each.gate: each.is_open for each in gate_verdicts(attempt, gate_facts(attempt, clock.now()))}
+    is_open = {each.gate: each.is_open for each in verdicts_on(attempt, clock.now())}
     candidates = [each.id for each in find_candidates("ask", "worker", clock.now(), 10)]
     assert is_open["budget"] is (candidates == [attempt.pk]) is (ahead <= 0)
 
@@ -112,7 +112,7 @@ def test_the_gate_never_closes_for_an_attempt_that_a_worker_can_claim(held, cloc
     Attempt.objects.filter(pk=attempt.pk).update(visible_at=clock.now())
     attempt.refresh_from_db()
 
-    assert {each.gate: each.is_open for each in gate_verdicts(attempt, gate_facts(attempt, clock.now()))}["budget"]
+    assert {each.gate: each.is_open for each in verdicts_on(attempt, clock.now())}["budget"]
 
 
 def test_a_raised_budget_releases_the_calls_that_wait_for_it(held, clock, worker):

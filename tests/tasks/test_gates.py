@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.tasks.gates import GATES
 from conductor_app.tasks.models import QueueHold
-from conductor_app.tasks.queries.waiting import gate_facts, gate_verdicts
+from conductor_app.tasks.queries.waiting import verdicts_on
 from conductor_app.tasks.store import find_candidates
 from tests.builders import policy, step
 from tests.scenario import Scenario
@@ -18,7 +18,8 @@ def waiting(clock):
 
 
 def verdicts(attempt, clock):
-    return {each.gate: each.is_open for each in gate_verdicts(attempt, gate_facts(attempt, clock.now()))}
+    found = {each.gate: each.is_open for each in verdicts_on(attempt, clock.now())}
+    return {gate.name: found[gate.name] for gate in GATES}
 
 
 def is_candidate(attempt, clock):

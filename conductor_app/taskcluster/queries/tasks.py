@@ -21,7 +21,7 @@ from ...db.statements import read_snapshot
 from ...runs.models import Attempt, PulseMessage
 from ...tasks.models import Queue, Worker
 from ...tasks.queries.queues import queue_position
-from ...tasks.queries.waiting import closed_gates, gate_facts, verdicts_on
+from ...tasks.queries.waiting import closed_gates, load_wait_facts, verdicts_on
 from ..core.decisions import attempt_state
 from ..models import Dependency, StandaloneTask, StandaloneTaskQuerySet
 
@@ -187,10 +187,10 @@ def _blocked_sentence(standalone: StandaloneTask, needed: list[RequiredTaskView]
 
 
 def _in_its_queue(standalone: StandaloneTask, attempt: Attempt, now: int) -> list[str]:
-    facts = gate_facts(attempt, now)
+    facts = load_wait_facts([attempt], now).get(attempt.pk)
     closed = closed_gates(verdicts_on(attempt, now, facts))
     is_polled = all(verdict.gate != "polled" for verdict in closed)
-    place = queue_position(attempt, now, facts, is_polled=is_polled)
+    place = queue_position(attempt, now, facts and facts.gates, is_polled=is_polled)
     return [
         *(verdict.sentence for verdict in closed),
         *_quarantine(standalone.queue, now),

@@ -43,7 +43,7 @@ from ..queries.queues import (
     visible_queues,
 )
 from ..queries.shares import claim_order
-from ..queries.waiting import GateVerdict, closed_gates, gate_facts, verdicts_on
+from ..queries.waiting import GateVerdict, closed_gates, load_wait_facts, verdicts_on
 from ..queries.workers import HourOfMinutes, counts_in_range, first_uses_of_builds, last_hour
 from .actions import task_actions
 from .task_panel import attempts_for_panel, gate_lists
@@ -65,11 +65,11 @@ class WhyWaitingPage(ObjectPage):
         attempt = visible(attempts_for_panel().filter(pk=attempt_id)).first()
         if attempt is None:
             raise NotFound(f"No such task: {attempt_id[:64]}.")
-        facts = gate_facts(attempt, now)
+        facts = load_wait_facts([attempt], now).get(attempt.pk)
         verdicts = verdicts_on(attempt, now, facts)
         closed = closed_gates(verdicts)
         is_polled = all(verdict.gate != "polled" for verdict in closed)
-        position = queue_position(attempt, now, facts, is_polled=is_polled)
+        position = queue_position(attempt, now, facts and facts.gates, is_polled=is_polled)
         ahead = _load_attempts_ahead(attempt, now) if position and position.ahead else []
         definition = visible(TaskDefinition.objects.filter(name=attempt.name)).only("pk", "name").first()
         return {

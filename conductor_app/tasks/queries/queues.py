@@ -244,7 +244,7 @@ def _count_delays(pending: AttemptQuerySet, now: int) -> tuple[tuple[str, int], 
     rows = _without_payloads(pending).filter(visible_at__gt=now).order_by("-priority", "visible_at", "id")
     delayed = list(visible(rows)[:MAX_WAITING])
     facts = facts_of_attempts(delayed, now) if delayed else {}
-    counts = Counter(brief_cause_of_delay(facts[each.pk]) for each in delayed)
+    counts = Counter(brief_cause_of_delay(facts[each.pk]) or _("due later") for each in delayed)
     return tuple(counts.most_common())
 
 

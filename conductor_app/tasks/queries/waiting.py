@@ -6,7 +6,7 @@
    queue.
 3. `verdicts_on` evaluates all gates of an attempt, and adds verdicts that are no gates: `share_verdicts` (its turn, if
    it has a fairness key), `polling_verdict` (whether workers poll) and `run_pause_verdict` (a pause stops no claim).
-   The page "Why waiting" shows them all; `verdicts_of` does it with loaded facts, for the API and the panel of a task.
+   The page "Why waiting", the panel of a task and the API show them all.
 4. `wait_reason` chooses the one that runs, their lists, the API and MCP show, as a sentence and in a few words: the
    first closed gate, with the words of `_describe_delay` for a delay; then missing polls; then its turn. A step without
    a queue has the words of `ENGINE_WAITS`.
@@ -41,7 +41,16 @@ from ...runs.timeline.tree import CONTAINER_STEP_TYPES
 from ...utils import process_state
 from ...utils.formatting import LazyText, format_duration, format_near_time
 from ...utils.process_state import Wiring
-from ..gates import BUDGET_HOLDS, CONCURRENCY, COUNT_LEASED, COUNT_STARTS, DELAYING_GATES, GATES, GateFacts, stop_facts
+from ..gates import (
+    BUDGET_HOLDS,
+    CONCURRENCY,
+    COUNT_LEASED,
+    COUNT_STARTS,
+    GATES,
+    GateFacts,
+    brief_cause_of_delay,
+    stop_facts,
+)
 from ..models import QueueHold
 from .queue_states import QueuePolls, grouped_polls, polls_of
 from .shares import count_same_key_ahead, describe_same_key
@@ -113,27 +122,6 @@ class GateVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class LimitUse:
-    """What counts against the limits of an attempt: the starts of the rate limit, the holders of the other one."""
-
-    starts: tuple[int, ...]
-    holders: tuple[LimitHolder, ...]
-
-
-def verdicts_on(attempt: Attempt, now: int, facts: GateFacts | None = None) -> list[GateVerdict]:
-    """Return the verdicts on an attempt that was loaded with its run. Empty if it is not pending.
-
-    `facts`: of the attempt, if they have been loaded.
-    """
-    if facts is None:
-        return verdicts_on_attempts([attempt], now)[attempt.pk]
-    if not is_queued(attempt):
-        return []
-    shares = share_verdicts(attempt, count_same_key_ahead(attempt) if attempt.fairness_key else 0)
-    return [*gate_verdicts(attempt, facts), *shares, polling_verdict(attempt, now), run_pause_verdict(attempt)]
-
-
-@dataclass(frozen=True, slots=True)
 class WaitFacts:
     """What decides whether a pending attempt can be claimed: its gates, and the polls of its queue.
 
@@ -152,32 +140,33 @@ def load_wait_facts(attempts: Sequence[Attempt], now: int) -> dict[str, WaitFact
     queued = [each for each in attempts if is_queued(each)]
     loaded = {each.pk: _registered_limits_and_polls(each, now) for each in queued}
     facts = facts_of_attempts(queued, now, {pk: limits for pk, (limits, _polls) in loaded.items()}) if queued else {}
-    uses = _limit_uses(queued, facts)
+    starts, holders = _starts_and_holders(queued, facts)
     return {
         each.pk: WaitFacts(
-            _with_starts(facts[each.pk], use),
+            replace(facts[each.pk], start_times=starts.get(each.pk, ())),
             loaded[each.pk][1],
-            use.holders,
+            holders.get(each.pk, ()),
             count_same_key_ahead(each) if each.fairness_key else 0,
         )
         for each in queued
-        for use in (uses[each.pk],)
     }
 
 
-def verdicts_of(attempt: Attempt, facts: WaitFacts | None, now: int) -> list[GateVerdict]:
-    """Return the verdicts on an attempt that was loaded with its run. Empty if it is not pending."""
+def verdicts_on(attempt: Attempt, now: int, facts: WaitFacts | None = None) -> list[GateVerdict]:
+    """Return the verdicts on an attempt that was loaded with its run. Empty if it is not pending.
+
+    `facts`: of the attempt, if they have been loaded.
+    """
+    facts = facts or load_wait_facts([attempt], now).get(attempt.pk)
     if facts is None:
         return []
-    gates = _evaluate_gates(attempt, facts.gates, LimitUse(facts.gates.start_times, facts.holders))
     shares = share_verdicts(attempt, facts.same_key_ahead)
-    return [*gates, *shares, polling_verdict(attempt, now, facts.polls), run_pause_verdict(attempt)]
-
-
-def verdicts_on_attempts(attempts: Sequence[Attempt], now: int) -> dict[str, list[GateVerdict]]:
-    """Return the verdicts on attempts that were loaded with their run, by attempt id. Those of all take few queries."""
-    facts = load_wait_facts(attempts, now)
-    return {each.pk: verdicts_of(each, facts.get(each.pk), now) for each in attempts}
+    return [
+        *_gate_verdicts(attempt, facts),
+        *shares,
+        polling_verdict(attempt, now, facts.polls),
+        run_pause_verdict(attempt),
+    ]
 
 
 def is_queued(attempt: Attempt) -> bool:
@@ -189,43 +178,35 @@ def closed_gates(verdicts: Iterable[GateVerdict]) -> list[GateVerdict]:
     return [verdict for verdict in verdicts if not verdict.is_open]
 
 
-def gate_verdicts(attempt: Attempt, facts: GateFacts) -> list[GateVerdict]:
+def _gate_verdicts(attempt: Attempt, facts: WaitFacts) -> list[GateVerdict]:
     """Evaluate each gate that a claim checks."""
-    return _evaluate_gates(attempt, facts, _limit_uses([attempt], {attempt.pk: facts})[attempt.pk])
-
-
-def _with_starts(facts: GateFacts, use: LimitUse) -> GateFacts:
-    return replace(facts, start_times=use.starts) if use.starts else facts
-
-
-def _evaluate_gates(attempt: Attempt, facts: GateFacts, use: LimitUse) -> list[GateVerdict]:
-    facts = _with_starts(facts, use)
     return [
         GateVerdict(gate.name, True, str(gate.open_sentence))
-        if gate.lets_pass(facts)
+        if gate.lets_pass(facts.gates)
         else GateVerdict(
             gate.name,
             False,
-            gate.sentence(facts),
-            use.holders if gate is CONCURRENCY else limit_holders(gate.name, attempt),
+            gate.sentence(facts.gates),
+            facts.holders if gate is CONCURRENCY else limit_holders(gate.name, attempt),
         )
         for gate in GATES
     ]
 
 
-def _limit_uses(attempts: Sequence[Attempt], facts: Mapping[str, GateFacts]) -> dict[str, LimitUse]:
-    """Return what counts against the limits of attempts, by attempt id. Runs one query, or none.
+def _starts_and_holders(
+    attempts: Sequence[Attempt], facts: Mapping[str, GateFacts]
+) -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[LimitHolder, ...]]]:
+    """Return what counts against the limits of attempts, by attempt id: the starts of the rate limit, and the holders.
 
-    Starts that have been loaded are not loaded again.
+    Runs one query, or none.
     """
-    counted = [each for each in attempts if _has_counted_starts(facts[each.pk]) and not facts[each.pk].start_times]
+    counted = [each for each in attempts if _has_counted_starts(facts[each.pk])]
     full = [each for each in attempts if not CONCURRENCY.lets_pass(facts[each.pk])]
-    starts_and_holders = _load_parts(
+    parts = _load_parts(
         [_recent_starts(each.name, facts[each.pk]) for each in counted] + [_holders_of_name(each.name) for each in full]
     )
-    starts = {each.pk: sorted(row[-1] for row in starts_and_holders.pop(0)) for each in counted}
-    holders = {each.pk: [_limit_holder(*row) for row in starts_and_holders.pop(0)] for each in full}
-    return {each.pk: LimitUse(tuple(starts.get(each.pk, ())), tuple(holders.get(each.pk, ()))) for each in attempts}
+    starts = {each.pk: tuple(sorted(row[-1] for row in parts.pop(0))) for each in counted}
+    return starts, {each.pk: tuple(_limit_holder(*row) for row in parts.pop(0)) for each in full}
 
 
 def _load_parts(parts: Sequence[QuerySet[Attempt, Any]]) -> list[list[Any]]:
@@ -498,12 +479,7 @@ def brief_delays(attempts: Iterable[Attempt], now: int) -> dict[str, str]:
     """
     delayed = [each for each in attempts if is_queued(each) and each.visible_at > now]
     facts = facts_of_attempts(delayed, now) if delayed else {}
-    return {each.pk: _brief_delay(each, facts[each.pk]) for each in delayed}
-
-
-def _brief_delay(attempt: Attempt, facts: GateFacts) -> str:
-    closed = next((gate for gate in DELAYING_GATES if not gate.lets_pass(facts)), None)
-    return closed.brief(facts) if closed else _describe_delay(attempt, None, facts.now)[1]
+    return {each.pk: brief_cause_of_delay(facts[each.pk]) or _describe_delay(each, None, now)[1] for each in delayed}
 
 
 def _reason_in_queue(attempt: Attempt, facts: WaitFacts, tries: int | None, now: int) -> WaitReason:
