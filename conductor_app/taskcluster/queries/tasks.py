@@ -190,7 +190,7 @@ def _in_its_queue(standalone: StandaloneTask, attempt: Attempt, now: int) -> lis
     facts = load_wait_facts([attempt], now).get(attempt.pk)
     closed = closed_gates(verdicts_on(attempt, now, facts))
     is_polled = all(verdict.gate != "polled" for verdict in closed)
-    place = queue_position(attempt, now, facts and facts.gates, is_polled=is_polled)
+    place = queue_position(attempt, now, facts.gates if facts else None, is_polled=is_polled)
     return [
         *(verdict.sentence for verdict in closed),
         *_quarantine(standalone.queue, now),

@@ -69,7 +69,7 @@ class WhyWaitingPage(ObjectPage):
         verdicts = verdicts_on(attempt, now, facts)
         closed = closed_gates(verdicts)
         is_polled = all(verdict.gate != "polled" for verdict in closed)
-        position = queue_position(attempt, now, facts and facts.gates, is_polled=is_polled)
+        position = queue_position(attempt, now, facts.gates if facts else None, is_polled=is_polled)
         ahead = _load_attempts_ahead(attempt, now) if position and position.ahead else []
         definition = visible(TaskDefinition.objects.filter(name=attempt.name)).only("pk", "name").first()
         return {
