@@ -20,6 +20,7 @@ from ..core.document.fields import (
     NamedTable,
     ObjectOf,
     coerce_workflow,
+    fields_of_type,
     read_any,
     read_boolean,
     read_mapping,
@@ -107,9 +108,7 @@ SCHEDULE: FieldTable = (
     FieldSpec("startWorkflowRequest", read_mapping),
     FieldSpec("scheduleStartTime", IntegerOf(64)),
     FieldSpec("scheduleEndTime", IntegerOf(64)),
-    FieldSpec("description", read_text),
-    FieldSpec("createdBy", read_text),
-    FieldSpec("updatedBy", read_text),
+    *fields_of_type(read_text, "description", "createdBy", "updatedBy"),
     FieldSpec("tags", read_any),
 )
 SCHEDULE_REPLY: FieldTable = (

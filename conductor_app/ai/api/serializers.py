@@ -37,9 +37,7 @@ from ..models import Integration, IntegrationModel, ModelBudget, Prompt
 
 INTEGRATION_UPDATE = NamedTable(
     "IntegrationUpdate",
-    FieldSpec("type", read_text),
-    FieldSpec("category", read_text),
-    FieldSpec("description", read_text),
+    *fields_of_type(read_text, "type", "category", "description"),
     FieldSpec("enabled", read_boolean),
     FieldSpec("configuration", read_mapping),
 )
@@ -57,10 +55,7 @@ MODEL_UPDATE = NamedTable(
 AUDIT_FIELDS: FieldTable = (
     FieldSpec("createdBy", read_text),
     FieldSpec("updatedBy", read_text),
-    FieldSpec("createTime", IntegerOf(64)),
-    FieldSpec("updateTime", IntegerOf(64)),
-    FieldSpec("createdOn", IntegerOf(64)),
-    FieldSpec("updatedOn", IntegerOf(64)),
+    *fields_of_type(IntegerOf(64), "createTime", "updateTime", "createdOn", "updatedOn"),
 )
 MODEL = NamedTable(
     "IntegrationApi",
@@ -80,20 +75,13 @@ INTEGRATION = NamedTable(
 )
 INTEGRATION_FIELD = NamedTable(
     "IntegrationDefFormField",
-    FieldSpec("fieldName", read_text),
-    FieldSpec("fieldType", read_text),
-    FieldSpec("label", read_text),
-    FieldSpec("description", read_text),
+    *fields_of_type(read_text, "fieldName", "fieldType", "label", "description"),
     FieldSpec("optional", read_boolean),
     FieldSpec("defaultValue", read_text),
 )
 INTEGRATION_KIND = NamedTable(
     "IntegrationDef",
-    FieldSpec("name", read_text),
-    FieldSpec("type", read_text),
-    FieldSpec("category", read_text),
-    FieldSpec("categoryLabel", read_text),
-    FieldSpec("description", read_text),
+    *fields_of_type(read_text, "name", "type", "category", "categoryLabel", "description"),
     FieldSpec("enabled", read_boolean),
     FieldSpec("tags", texts),
     FieldSpec("configuration", ListOf(ObjectOf(INTEGRATION_FIELD))),

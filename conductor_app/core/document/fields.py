@@ -244,6 +244,11 @@ class FieldSpec(NamedTuple):
 FieldTable = Iterable[FieldSpec]
 
 
+def fields_of_type(reader: Reader, *names: str) -> tuple[FieldSpec, ...]:
+    """Return fields without defaults that are read alike."""
+    return tuple(FieldSpec(name, reader) for name in names)
+
+
 class NamedTable(tuple[FieldSpec, ...]):
     """A table with its name in the OpenAPI document."""
 
@@ -375,20 +380,10 @@ FAIRNESS: FieldTable = (FieldSpec("fairnessKey", read_name), FieldSpec("fairness
 WORKFLOW_TASK: FieldTable = (
     FieldSpec("name", read_name),
     FieldSpec("taskReferenceName", read_name),
-    FieldSpec("description", read_text),
-    FieldSpec("dynamicTaskNameParam", read_text),
-    FieldSpec("caseValueParam", read_text),
-    FieldSpec("caseExpression", read_text),
-    FieldSpec("scriptExpression", read_text),
-    FieldSpec("dynamicForkJoinTasksParam", read_text),
-    FieldSpec("dynamicForkTasksParam", read_text),
-    FieldSpec("dynamicForkTasksInputParamName", read_text),
-    FieldSpec("sink", read_text),
-    FieldSpec("loopCondition", read_text),
-    FieldSpec("items", read_text),
-    FieldSpec("evaluatorType", read_text),
-    FieldSpec("expression", read_text),
-    FieldSpec("joinStatus", read_text),
+    *fields_of_type(read_text, "description", "dynamicTaskNameParam", "caseValueParam", "caseExpression"),
+    *fields_of_type(read_text, "scriptExpression", "dynamicForkJoinTasksParam", "dynamicForkTasksParam"),
+    *fields_of_type(read_text, "dynamicForkTasksInputParamName", "sink", "loopCondition", "items", "evaluatorType"),
+    *fields_of_type(read_text, "expression", "joinStatus"),
     FieldSpec("type", read_name, DEFAULT_TYPE),
     FieldSpec("inputParameters", read_mapping, dict),
     FieldSpec("metadata", read_mapping, dict),

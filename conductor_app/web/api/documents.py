@@ -10,13 +10,12 @@ from ...core.document.fields import (
     ChoiceOf,
     DocumentPosition,
     FieldSpec,
-    FieldTable,
     IntegerOf,
     ListOf,
     MapOf,
     NamedTable,
     ObjectOf,
-    Reader,
+    fields_of_type,
     read_boolean,
     read_document,
     read_mapping,
@@ -58,11 +57,6 @@ TASK_STATUS = ChoiceOf(
     "FAILED_WITH_TERMINAL_ERROR", "CANCELED",
 )  # fmt: skip
 WORKFLOW_STATUS = ChoiceOf("RUNNING", "PAUSED", "COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED")
-
-
-def fields_of_type(reader: Reader, *names: str) -> FieldTable:
-    """Return the fields of one type."""
-    return tuple(FieldSpec(name, reader) for name in names)
 
 
 EXECUTION_METADATA = NamedTable(
