@@ -64,8 +64,13 @@ def test_an_edited_input_is_displayed_as_a_difference_and_applied(operator, fail
     page = page_text(operator.post(address(failed), form | {"plan": "yes"}))
     assert "Task input" in page and "n 1 7" in page
 
+    assert "The audit log keeps the status and the reason" in page
+
     operator.post(address(failed), form | {"confirm": "yes", "revision": str(failed.row.revision)})
     assert failed.task("charge").input == {"n": 7}
+    entry = AuditEntry.objects.get(action="rerun")
+    shown = page_text(operator.get(f"/admin/conductor/auditentry/{entry.pk}/change/"))
+    assert "task input.n 1 → 7" in shown and "charge" in shown
 
 
 def test_a_concurrently_changed_run_is_rejected_and_planned_again(operator, failed):
@@ -204,7 +209,11 @@ def test_an_impossible_upgrade_lists_every_reason(operator, running):
 def test_an_input_that_cannot_be_read_is_refused(operator, failed, given):
     form = {"do": "rerun", "attempt": failed.task("charge").id, "task_input": given, "plan": "yes"}
 
-    assert "The task input" in page_text(operator.post(address(failed), form))
+    answer = operator.post(address(failed), form)
+    page = page_text(answer)
+
+    assert "The task input" in page and "Possible now" not in page
+    assert 'id="task_input-error"' in html(answer) and 'aria-describedby="task_input-error"' in html(answer)
 
 
 def test_the_run_page_offers_jumps_to_unreached_steps(operator, running):

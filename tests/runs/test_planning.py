@@ -66,6 +66,54 @@ def test_then_it_is_done(clock):
     assert AuditEntry.objects.get(object_id=scenario.id, action="rerun").reason == "the data was wrong"
 
 
+def test_a_rerun_records_the_removed_attempt_and_the_changes_of_the_inputs_in_the_audit_log(clock):
+    inputs = {"n": "${workflow.input.n}", "gone": 1, "text": "a"}
+    scenario = Scenario(clock, step("a", inputs=inputs), input={"n": 1})
+    scenario.worker("a").fails("no van")
+    attempt = scenario.task("a").id
+    edited = {"n": 2, "text": "b" * 5_000, "new": {"x": None}}
+
+    do(scenario.id, Operation("rerun", attempt_id=attempt, task_input=edited, input={"n": 3}))
+
+    facts = AuditEntry.objects.get(object_id=scenario.id, action="rerun").facts
+    assert facts == {
+        "task": "a",
+        "attempt": attempt,
+        "status": "FAILED",
+        "failure": "no van",
+        "before": {"task input.n": 1, "task input.gone": 1, "task input.text": "a", "input.n": 1},
+        "after": {
+            "task input.n": 2,
+            "task input.text": '"' + "b" * 499 + "…",
+            "task input.new": {"x": None},
+            "input.n": 3,
+        },
+    }
+
+
+def test_a_rerun_records_at_most_twenty_changes(clock):
+    scenario = Scenario(clock, step("a"), input={})
+    scenario.worker("a").fails()
+
+    scenario.rerun(input={f"n{index}": index for index in range(30)})
+
+    facts = AuditEntry.objects.get(object_id=scenario.id, action="rerun").facts
+    assert len(facts["after"]) == 21 and facts["after"]["input, more changes"] == 10
+
+
+def test_the_audit_log_of_a_sub_workflow_does_not_show_the_input_of_its_parent(clock):
+    scenario = Scenario(clock, sub_workflow("s", definition(step("x"), name="leaf")), input={"n": 1})
+    child = scenario.child("s")
+    attempt = Attempt.objects.get(run_id=child.id, task__ref="x").pk
+    scenario.terminate()
+
+    scenario.rerun_from(attempt, task_input={"y": 5}, input={"n": 2})
+
+    facts = AuditEntry.objects.get(object_id=child.id, action="rerun").facts
+    assert (facts["before"], facts["after"]) == ({}, {"task input.y": 5})
+    assert facts["new input of"] == scenario.id
+
+
 def test_a_plan_does_not_change_any_row(clock):
     scenario = forked(clock)
     before = everything()

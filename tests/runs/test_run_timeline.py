@@ -187,7 +187,7 @@ def test_a_time_in_which_a_run_waits_for_a_person_is_not_called_idle(operator, c
 
 def test_the_duration_of_all_executions_is_compared_with_the_typical_one(operator, retried):
     page = page_text(operator.get(run_url(retried)))
-    assert "Duration 19.0 s" in page and "Executions 2, the last one 6.0 s Ended between them 10 min" in page
+    assert "Duration 19.0 s" in page and "Executions 2, the last one 6.0 s Time between the executions 10 min" in page
     assert "From the first start to the end 10 min 19 s" in page
     baseline = {"name": "order", "version": 1, "ref": "", "count": 50, "p50_ms": 12_000, "p95_ms": 19_000}
     row = DurationBaseline.objects.create(measured_at=0, **baseline)

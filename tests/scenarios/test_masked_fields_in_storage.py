@@ -6,6 +6,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.db import connection
 
+from conductor_app.access.models import AuditEntry
 from conductor_app.core import commands
 from conductor_app.core.decide import Report
 from conductor_app.core.masking import REDACTED
@@ -325,4 +326,19 @@ def test_the_plain_roads_are_sealed(clock, road):
     elif road == "report":
         scenario.worker("pay").completes(**CARD)
 
+    assert clear_places() == set()
+
+
+def test_a_rerun_records_that_a_masked_value_changed_but_not_the_value(clock):
+    pay = step("pay", inputs={"card": "${workflow.input.card}", "key": "${workflow.secrets.KEY}"})
+    scenario = Scenario(clock, pay, input={"card": {"number": "1234-5678", "holder": "Ada"}}, **MASKED)
+    scenario.worker("pay").fails("no money")
+    shown = scenario.task("pay").input
+
+    scenario.rerun("pay", task_input={**shown, "card": {"number": NUMBER, "holder": "Ben"}})
+
+    facts = AuditEntry.objects.get(action="rerun").facts
+    assert facts["before"] == {"task input.card.number": REDACTED, "task input.card.holder": "Ada"}
+    assert facts["after"] == {"task input.card.number": f"{REDACTED} (changed)", "task input.card.holder": "Ben"}
+    assert (facts["task"], facts["status"], facts["failure"]) == ("pay", "FAILED", "no money")
     assert clear_places() == set()

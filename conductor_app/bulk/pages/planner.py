@@ -97,6 +97,18 @@ class PlannedRunPart:
     more: int
 
 
+@dataclass(frozen=True, slots=True)
+class InputEditor:
+    """A field of the form with an input as JSON. `is_wanted`: the page opens with it."""
+
+    id: str
+    label: str
+    text: str
+    is_edited: bool
+    is_wanted: bool
+    errors: list[str]
+
+
 def render_plan(plan: OperationPlan, run: Run) -> dict[str, Any]:
     """Return the context of the plan's template."""
     actions = [_count_in_words(name, count) for name, count in plan.counts.items()]
@@ -334,6 +346,8 @@ class PlannerPage(ObjectPage):
             "steps": _list_steps(run) if do in ("skip", "jump") else [],
             "editors": _input_editors(do, run, attempt, form_data),
         }
+        if is_possible and any(editor.errors for editor in context["editors"]):
+            return context | {"has_unreadable_input": True}
         possible = [link for link in context["operations"] if link[2] and link[0] != do]
         if _lacks_place(do, attempt, form_data):
             status = format_status(run.status).lower()
@@ -398,7 +412,7 @@ def input_changes(found: OperationPlan, run: Run, attempt: Attempt | None) -> li
     return [(name, find_differences(old, new)) for name, old, new in pairs if new is not None]
 
 
-def _input_editors(do: str, run: Run, attempt: Attempt | None, form_data: Mapping[str, str]) -> list[dict[str, Any]]:
+def _input_editors(do: str, run: Run, attempt: Attempt | None, form_data: Mapping[str, str]) -> list[InputEditor]:
     """Return the inputs that the form offers for editing. Large inputs are left out."""
     if do != "rerun":
         return []
@@ -408,16 +422,25 @@ def _input_editors(do: str, run: Run, attempt: Attempt | None, form_data: Mappin
             0, ("task_input", _("Input of %(task)s") % {"task": attempt.task}, attempt.input, attempt.input_size)
         )
     return [
-        {
-            "name": name,
-            "label": label,
-            "text": form_data.get(name) or json.dumps(value, indent=2, ensure_ascii=False),
-            "is_edited": bool(form_data.get(name)) and _parse_or_none(form_data[name]) != value,
-            "is_wanted": form_data.get("edit") == name,
-        }
+        InputEditor(
+            name,
+            label,
+            form_data.get(name) or json.dumps(value, indent=2, ensure_ascii=False),
+            is_edited=bool(form_data.get(name)) and _parse_or_none(form_data[name]) != value,
+            is_wanted=form_data.get("edit") == name,
+            errors=_input_errors(form_data, name),
+        )
         for name, label, value, size in found
         if size <= MAX_INLINE_BYTES
     ]
+
+
+def _input_errors(form_data: Mapping[str, str], name: str) -> list[str]:
+    try:
+        _edited_document(form_data, name, None)
+    except Invalid as refused:
+        return [refused.message]
+    return []
 
 
 def _edited_document(form_data: Mapping[str, str], name: str, old: JsonValue) -> dict[str, Any] | None:

@@ -32,6 +32,7 @@ from .repair import (
     Find,
     move_to_version_command,
     rerun_command,
+    rerun_facts,
     resolve_and_save,
     restart_command,
     retry_command,
@@ -140,6 +141,9 @@ def apply_operation(
         Invalid: when the operation is unknown, or one of its values is invalid.
     """
     target, command = operation_command(run_id, operation, resolve_and_save)
+    facts: dict[str, Any] = {}
+    if operation.name in ("rerun", "rewind"):
+        facts = rerun_facts(run_id, target, operation.attempt_id, operation.task_input, operation.input)
     try:
         change_run(
             RunCommand(
@@ -147,7 +151,7 @@ def apply_operation(
                 command,
                 by,
                 operation.reason,
-                audit=Audit(operation.name),
+                audit=Audit(operation.name, facts),
                 within_transaction=within_transaction,
                 expected_revision=revision,
             )

@@ -5,6 +5,7 @@ A message reopens the parent that waited for a reopened run.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -17,8 +18,17 @@ from ...core.commands.jump import require_running
 from ...core.decide import Report, no_command
 from ...core.decision_context import Command
 from ...core.definition import Definition, Key
-from ...core.errors import AlreadyResolved, Conflict, Invalid, NotFound, RequestRefused
-from ...core.masking import REDACTED, restore_masked, restored_paths
+from ...core.errors import AlreadyResolved, Busy, Conflict, Invalid, NotFound, PayloadMissing, RequestRefused
+from ...core.masking import (
+    REDACTED,
+    mask_encrypt,
+    masked_names,
+    masked_paths,
+    redact_masked,
+    redact_text,
+    restore_masked,
+    restored_paths,
+)
 from ...core.secret_places import Keys, path_text, receiver_from_data
 from ...core.states import RUN
 from ...core.step_types.sub_workflows import SubWorkflow
@@ -29,6 +39,7 @@ from ...payloads import commands as payload_storage
 from ...payloads.commands import refuse_large
 from ...settings import conf
 from ...utils import clock
+from ...utils.differences import MISSING, find_differences
 from ..documents.workflows import find_run
 from ..models import Attempt, Run, Task
 from ..store import loading
@@ -136,7 +147,8 @@ def rerun(
         Invalid: when the attempt does not belong to the run, or an input is too large.
     """
     target, command = rerun_command(run_id, attempt_id, task_input, input, correlation_id)
-    change_run(RunCommand(target, command, by, reason, audit=Audit("rerun")))
+    facts = rerun_facts(run_id, target, attempt_id, task_input, input)
+    change_run(RunCommand(target, command, by, reason, audit=Audit("rerun", facts)))
 
 
 def rerun_command(
@@ -166,6 +178,69 @@ def rerun_command(
         return run_id, commands.Rerun(key, attempt, task_input, input, correlation_id, restored=restored)
     asked = {"run": run_id, "input": input, "correlation_id": correlation_id}
     return path[-1], commands.Rerun(key, attempt, task_input, asked=asked, restored=restored)
+
+
+MAX_CHANGES, MAX_CHANGE_LENGTH = 20, 500
+"""Changed values of an input that an audit entry records, and the characters of each."""
+
+
+def rerun_facts(run_id: str, target: str, attempt_id: str, task_input: Any, input: Any) -> dict[str, Any]:
+    """Return what the audit log records of a rerun: the attempt that it removes, and the changes of the inputs.
+
+    `target`: the run of the attempt, which has the entry. Who sees it may not see the input of the named run.
+    """
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
+    if attempt_id:
+        columns = ("status", "reason", "task__run", "task__ref", "task__iteration_path")
+        found = Attempt.objects.select_related("task").only(*columns).get(pk=attempt_id)
+        facts = {"task": str(found.task), "attempt": attempt_id, "status": found.status}
+        facts["failure"] = redact_text(found.reason)[:MAX_CHANGE_LENGTH]
+    if task_input is not None and attempt_id:
+        load = partial(payload_storage.load_stored_task_input, attempt_id)
+        _add_input_changes("task input", load, task_input, target, before, after)
+    if input is not None and target == run_id:
+        load = partial(payload_storage.load_stored_input, run_id)
+        _add_input_changes("input", load, input, target, before, after)
+    elif input is not None:
+        facts["new input of"] = run_id
+    return {**facts, "before": before, "after": after} if before or after else facts
+
+
+def _add_input_changes(
+    name: str, load_stored: Callable[[], Any], given: Any, run_id: str, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    """Add the values that differ between the stored and the given input, by path. Masked values become `***`."""
+    try:
+        stored = load_stored()
+    except (PayloadMissing, Busy):
+        before[name], after[name] = "(unreadable)", _cut_change(redact_masked(_seal_masked(given, given, run_id)))
+        return
+    new = decrypt_masked(restore_masked(given, stored))
+    sealed, new = _seal_masked(decrypt_masked(stored), stored, run_id), _seal_masked(new, stored, run_id)
+    changes = find_differences(sealed, new)
+    for change in changes[:MAX_CHANGES]:
+        path = f"{name}.{change.path}"[:MAX_CHANGE_LENGTH] if change.path else name
+        old, value = (_cut_change(redact_masked(each)) for each in (change.before, change.after))
+        if old is not MISSING:
+            before[path] = old
+        if value is not MISSING:
+            after[path] = f"{value} (changed)" if old == value else value
+    if len(changes) > MAX_CHANGES:
+        after[f"{name}, more changes"] = len(changes) - MAX_CHANGES
+
+
+def _seal_masked(value: Any, stored: Any, run_id: str) -> Any:
+    """Return the value with the mark before the values to hide: masked by the run's definition, or stored encrypted."""
+    names = masked_names(load_definition(_find_run(run_id).resolved_definition_id))
+    stored_names = {key for keys in masked_paths(stored) for key in keys[-1:] if isinstance(key, str)}
+    return mask_encrypt(value, names | stored_names, str)
+
+
+def _cut_change(value: Any) -> Any:
+    text = "" if value is MISSING else dumps(value) or ""
+    return value if len(text) <= MAX_CHANGE_LENGTH else f"{text[:MAX_CHANGE_LENGTH]}…"
 
 
 def _find_run(run_id: str) -> Run:

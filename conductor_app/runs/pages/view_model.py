@@ -232,7 +232,7 @@ def _describe_lives(lives: list[RunLife]) -> list[tuple[str, str]]:
     idle = max(total - sum(life.duration_ms for life in lives), 0)
     return [
         (_("Executions"), _("%(count)s, the last one %(last)s") % {"count": len(lives), "last": format_duration(last)}),
-        (_("Ended between them"), format_duration(idle)),
+        (_("Time between the executions"), format_duration(idle)),
         (_("From the first start to the end"), format_duration(total)),
     ]
 
