@@ -164,6 +164,13 @@ def _filter_top_level(found: RunQuerySet, answer: str) -> RunQuerySet:
     return found.filter(parent_id="")
 
 
+def _filter_retried(found: RunQuerySet, answer: str) -> RunQuerySet:
+    """Select the runs that failed or timed out before they were opened again, or all others."""
+    if answer not in ("yes", "no"):
+        raise Invalid(f"Invalid value of the filter retried: {answer!r}. Use: yes, no.")
+    return found.filter(failed_before_at__isnull=answer == "no")
+
+
 def _filter_failure_groups(found: RunQuerySet, ids: Collection[int]) -> RunQuerySet:
     """Select failed, timed-out and terminated runs with a failure in a group, unless another failure ended them."""
     # A join with the groups would read the failures of all groups; SQLite reads the index of one for a list of ids.
@@ -227,6 +234,7 @@ INDEXED_FILTERS: dict[str, Callable[[RunQuerySet, Any], RunQuerySet]] = {
     "correlation_id": lambda found, id: found.filter(correlation_id=id).exclude(correlation_id=""),
     "label": lambda found, label: found.filter(pk__in=RunLabel.objects.filter(name=label).values("run_id")),
     "top_level": _filter_top_level,
+    "retried": _filter_retried,
     "parent": lambda found, id: found.filter(parent_id=id).exclude(parent_id=""),
     "started_by": lambda found, who: found.filter(started_by=who),
     "schedule": lambda found, name: found.filter(schedule=name).exclude(schedule=""),
@@ -314,6 +322,7 @@ DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
     "correlation_id": _describe_value(gettext_lazy("with correlation id %(value)s")),
     "label": _describe_value(gettext_lazy("labeled %(value)s")),
     "top_level": lambda answer: _("without a parent run"),
+    "retried": _describe_value(gettext_lazy("retried after a failure: %(value)s")),
     "parent": _describe_value(gettext_lazy("with parent run %(value)s")),
     "started_by": _describe_value(gettext_lazy("started by %(value)s")),
     "schedule": _describe_value(gettext_lazy("of schedule %(value)s")),

@@ -39,19 +39,22 @@ LAST_LABEL = 0.86
 """The share of the width from which on a label does not fit on narrow screens. They leave it out."""
 PLOT_HEIGHT, TOP = 120, 16
 """Heights of the bars and of the space above them, in pixels."""
-MARKER_GAP = 9.0
-"""Minimum distance between the labels of two markers, in percent of the width."""
+MARKER_GAP = 5.0
+"""Minimum distance between the numbers of two markers, in percent of the width. Closer ones share a number."""
 MAX_MARKERS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class ChartSeries:
-    """The values of one color, one per bar. `query`: added to the address of a bar for the rows of this color."""
+    """The values of one color, one per bar.
+
+    `query`: added to the address of a bar for the rows of this color; None if no list has exactly these rows.
+    """
 
     label: str
     tone: str
     values: Sequence[int]
-    query: str = ""
+    query: str | None = ""
 
     @property
     def total(self) -> int:
@@ -170,7 +173,8 @@ class TrendChart:
                     height = max(round(PLOT_HEIGHT * series.values[place] / highest, 1), 2)
                     floor = (floor if self.is_stacked else self.height) - height
                     part = _part(series.tone, left + width * 0.12, width * 0.76, floor, height)
-                    parts.append(part | {"link": f"{link}&{series.query}" if link and series.query else ""})
+                    is_listed = link and series.query is not None
+                    parts.append(part | {"link": f"{link}&{series.query}".rstrip("&") if is_listed else ""})
             yield {
                 "x": _percent(left / 100),
                 "width": _percent(width / 100),
@@ -184,22 +188,14 @@ class TrendChart:
 
     @property
     def shown_markers(self) -> list[dict[str, Any]]:
-        """Return the markers inside the range. A marker close to the next one has no label."""
+        """Return the markers inside the range, with the texts of the list below the chart."""
         inside = [marker for marker in self.markers if self.time_range.place(marker.at) is not None][-MAX_MARKERS:]
-        length, found, free_from = self.time_range.length_ms, [], -MARKER_GAP
+        found: list[dict[str, Any]] = []
         for marker in sorted(inside, key=lambda marker: marker.at):
-            place = 100 * (marker.at - self.time_range.since) / length
-            has_label = place >= free_from
-            free_from = place + MARKER_GAP if has_label else free_from
-            found.append(
-                {
-                    "x": _percent(place / 100),
-                    "label": marker.label if has_label else "",
-                    "title": f"{marker.label}, {format_bar_time(marker.at, self.time_range)}",
-                    "anchor": "end" if place > 100 - MARKER_GAP else "start",
-                    "shift": -4 if place > 100 - MARKER_GAP else 4,
-                }
-            )
+            place = 100 * (marker.at - self.time_range.since) / self.time_range.length_ms
+            if not found or place - found[-1]["place"] >= MARKER_GAP:
+                found.append({"place": place, "x": _percent(place / 100), "texts": []})
+            found[-1]["texts"].append(f"{marker.label}, {format_bar_time(marker.at, self.time_range)}")
         return found
 
     def _y(self, value: int) -> str:

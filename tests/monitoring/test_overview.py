@@ -4,15 +4,18 @@ import re
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.template.loader import render_to_string
 
 from conductor_app.bulk import commands as bulk
-from conductor_app.definitions.models import DurationBaseline
+from conductor_app.definitions.models import DurationBaseline, WorkflowDefinition
 from conductor_app.failures import commands as failure_groups
 from conductor_app.monitoring.pages import overview
 from conductor_app.monitoring.pages import overview as overview_tiles
+from conductor_app.runs.commands import repair
 from conductor_app.tasks.commands.queues import pause_queue, resume_queue
 from conductor_app.tasks.models import MinuteCount, Poller
-from conductor_app.web.charts import TrendChart
+from conductor_app.utils.formatting import TimeRange
+from conductor_app.web.charts import ChartMarker, ChartSeries, TrendChart
 from tests.builders import definition, human, simple, sub_workflow
 from tests.page_text import html, page_text
 from tests.scenario import Scenario, claim_and_report, define_task, define_workflow, start_run, start_run_of
@@ -177,6 +180,42 @@ def test_a_part_of_a_bar_leads_to_the_runs_that_it_counts(operator, clock):
     assert [part["css"] for part in parts] == ["succeeded", "failed"]
     for part, status in zip(parts, ("COMPLETED", "FAILED"), strict=True):
         assert [run.status for run in operator.get(part["link"]).context["cl"].result_list] == [status]
+
+
+def test_each_number_of_a_chart_is_that_of_the_list_to_which_it_leads(operator, clock):
+    define_task("charge", retryCount=0)
+    define_workflow("order", simple("charge"))
+    for statuses in (["COMPLETED"], ["FAILED"], ["FAILED", "COMPLETED"], ["FAILED", "FAILED"], ["FAILED", ""], [""]):
+        run = start_run("order")
+        for number, status in enumerate(filter(None, statuses)):
+            if number:
+                repair.retry(run.pk, "ann")
+            claim_and_report("charge", status)
+        if statuses == ["FAILED", ""]:
+            repair.retry(run.pk, "ann")
+            claim_and_report("charge", "COMPLETED")
+    workflow = WorkflowDefinition.objects.get(name="order")
+    by_start = operator.get(f"/admin/workflows/{workflow.pk}/history/").context["charts"][0]
+    by_end = activity_chart(operator.get(PULSE))
+
+    for chart in (by_start, by_end):
+        [bar] = [bar for bar in chart.bars if bar["parts"]]
+        for part, count in zip(bar["parts"], (int(value) for value in bar["values"] if value != "0"), strict=True):
+            if part["link"]:
+                assert operator.get(part["link"]).context["cl"].result_count == count, part
+    assert "repaired" in {part["css"] for part in bar["parts"] if not part["link"]}
+
+
+def test_releases_at_nearly_the_same_time_share_a_number_and_are_listed_below_the_chart(operator, clock):
+    time_range = TimeRange.aligned("24h", clock.now())
+    markers = [ChartMarker(clock.now() - ago, f"order v{ago}") for ago in (1, 60_000, 8 * 3_600_000)]
+    chart = TrendChart("Runs", time_range, [ChartSeries("Runs", "done", [1] * time_range.count)], markers)
+
+    first, second = chart.shown_markers
+    shown = render_to_string("ops/web/chart.html", {"chart": chart})
+
+    assert [text.partition(",")[0] for text in second["texts"]] == ["order v60000", "order v1"]
+    assert first["texts"][0] in shown and " · ".join(second["texts"]) in shown
 
 
 def test_the_range_fits_the_age_of_the_runs(operator, clock):

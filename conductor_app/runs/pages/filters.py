@@ -114,6 +114,7 @@ FILTER_FIELDS: tuple[FilterField, ...] = (
     FilterField("ended_since", gettext_lazy("Ended after"), "ended_since", parse_time),
     FilterField("ended_before", gettext_lazy("Ended before"), "ended_before", parse_time),
     FilterField("failed_since", gettext_lazy("Failed after"), "failed_since", parse_time),
+    FilterField("retried", gettext_lazy("Failed, then retried"), "retried", hint=gettext_lazy("yes or no")),
     FilterField("least", gettext_lazy("Min. duration"), "least_ms", parse_duration, "30 s"),
     FilterField("most", gettext_lazy("Max. duration"), "most_ms", parse_duration, "5 min"),
     FilterField("correlation_id", gettext_lazy("Correlation id"), "correlation_id"),

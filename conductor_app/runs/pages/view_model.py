@@ -335,7 +335,7 @@ def _summarize(runs: Sequence[RecentRun]) -> str:
 RESULT_SERIES = {
     "completed": (gettext_lazy("Completed"), "succeeded", "status=COMPLETED"),
     "failed": (gettext_lazy("Failed"), "failed", "status=FAILED,TIMED_OUT"),
-    REOPENED: (gettext_lazy("Failed, then retried"), "repaired", ""),
+    REOPENED: (gettext_lazy("Failed, then retried"), "repaired", "status=COMPLETED,TERMINATED,RUNNING,PAUSED"),
     "terminated": (gettext_lazy("Terminated"), "stopped", "status=TERMINATED"),
     OPEN: (gettext_lazy("Open"), "active", "status=RUNNING,PAUSED"),
 }
@@ -371,7 +371,7 @@ def results_chart(
         str(CHART_LABELS[column]),
         time_range,
         [
-            ChartSeries(str(label), tone, counts[result], query)
+            ChartSeries(str(label), tone, counts[result], _query_of(result, query, column))
             for result, (label, tone, query) in RESULT_SERIES.items()
             if (result != OPEN or column == "created_at") and (result != REOPENED or any(counts[result]))
         ],
@@ -380,6 +380,13 @@ def results_chart(
         note=_("Only the newest %(count)s runs were counted.") % {"count": format_count(MAX_COUNTED)} if is_cut else "",
         ranges=range_links(request, chosen),
     )
+
+
+def _query_of(result: str, query: str, column: str) -> str | None:
+    """Return the filter for the rows of a result. No filter has the time of the failure of a reopened run."""
+    if column == "ended_at":
+        return None if result == REOPENED else query
+    return query if result == "failed" else f"{query}&retried={'yes' if result == REOPENED else 'no'}"
 
 
 def _range_of_runs(runs: QuerySet[Run], column: str, now: int) -> str:
