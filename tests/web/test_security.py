@@ -51,7 +51,7 @@ def test_every_list_takes_few_queries(viewer, django_assert_max_num_queries):
     # A process checks once a minute whether the menu has Taskcluster and AI.
     used_entries()
     for path in LISTS[:7]:
-        with django_assert_max_num_queries(15):
+        with django_assert_max_num_queries(16):
             assert viewer.get(path).status_code == 200, path
 
 
