@@ -288,6 +288,11 @@ def _stored_settings(row: AlertTarget) -> dict[str, str]:
         return {}
 
 
+def stored_names(row: AlertTarget) -> frozenset[str]:
+    """Return the names of the settings that a target has. Those of secrets keep their values if none is entered."""
+    return frozenset(_stored_settings(row))
+
+
 def _check_addresses(text: str) -> None:
     addresses = alerts.split_addresses(text)
     if len(addresses) > alerts.MAX_ADDRESSES:

@@ -15,7 +15,7 @@ from ..core.states import RUN
 from ..core.step_types.sub_workflows import StartWorkflow, SubWorkflow
 from ..core.validation.findings import BROKEN, NO_TIMEOUT, NO_WORKER, LintContext, closest_name, did_you_mean
 from ..core.validation.lint import lint_definition
-from ..runs.models import Run, run_duration_ms
+from ..runs.models import Attempt, Run, run_duration_ms
 from ..tasks.models import Poller
 from ..utils import clock
 from ..utils.formatting import DAY
@@ -160,15 +160,26 @@ def _find_workflow_flags(
         yield "unused", never if last is None else lately
 
 
-def catalog_tasks(rows: Sequence[TaskDefinition]) -> dict[int, CatalogTask]:
+def catalog_tasks(rows: Sequence[TaskDefinition], now: int) -> dict[int, CatalogTask]:
     """Return the catalog data of each row. The number of queries does not grow with the rows."""
     names = {row.name for row in rows}
     users, is_cut = _count_users(names)
     worked = set(Poller.objects.filter(task_type__in=names).values_list("task_type", flat=True))
+    in_use = set() if is_cut else recently_used([row for row in rows if not users[row.name]], now)
     return {
-        row.pk: CatalogTask(users[row.name], dict(_find_task_flags(row, users[row.name], row.name in worked, is_cut)))
+        row.pk: CatalogTask(
+            users[row.name],
+            dict(_find_task_flags(row, users[row.name], row.name in worked, is_cut or row.name in in_use)),
+        )
         for row in rows
     }
+
+
+def recently_used(rows: Sequence[TaskDefinition], now: int) -> set[str]:
+    """Return the names of those with a task in the last 30 days. Dynamic steps name their tasks only in a run."""
+    newest = Attempt.objects.filter(name=OuterRef("name")).order_by("-pk").values("scheduled_at")[:1]
+    found = TaskDefinition.objects.filter(pk__in=[row.pk for row in rows]).annotate(last_at=Subquery(newest))
+    return set(found.filter(last_at__gte=now - UNUSED_AFTER_MS).values_list("name", flat=True)) if rows else set()
 
 
 def _count_users(names: set[str]) -> tuple[dict[str, int], bool]:
@@ -183,13 +194,13 @@ def _count_users(names: set[str]) -> tuple[dict[str, int], bool]:
     return counts, len(documents) > MAX_WORKFLOWS
 
 
-def _find_task_flags(row: TaskDefinition, users: int, is_worked: bool, is_cut: bool) -> Iterator[tuple[str, str]]:
+def _find_task_flags(row: TaskDefinition, users: int, is_worked: bool, may_be_used: bool) -> Iterator[tuple[str, str]]:
     if users and not is_worked and not structure_of(row.name).is_built_in:
         yield "no worker", _("No worker has ever polled this task.")
     if not time_limits(policy_of(row.document)):
         yield "no timeout", _("No timeout: if a worker stops responding, the run waits forever.")
-    if not users and not is_cut:
-        yield "unused", _("No workflow uses this task in its newest version.")
+    if not users and not may_be_used:
+        yield "unused", _("No workflow names this task in its newest version, and it has not run for 30 days.")
 
 
 def version_history(name: str) -> list[VersionEntry]:

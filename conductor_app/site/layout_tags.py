@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, pgettext
 
 from ..access.authentication import server_address
-from ..access.visibility import may
+from ..access.visibility import may, sees_all_runs
 from ..monitoring.pages.overview import WorkerSample
 from ..runs.timeline.queries import TimelineSegment
 from ..web import badges, links
@@ -127,6 +127,14 @@ def render_worker_code(context: Context, sample: WorkerSample) -> str:
     """Return the code of a sample worker for this server."""
     request = context["request"]
     return sample.code_for(f"{server_address(request)}/api")
+
+
+@register.simple_tag(name="limited_view")
+def render_limited_view(shows_all: bool | None = None) -> SafeString | str:
+    """Return a sentence for users whose grants let them see some rows only; by default, some runs only."""
+    if sees_all_runs() if shows_all is None else shows_all:
+        return ""
+    return format_html('<p class="muted">{}</p>', gettext("Only what your grants let you see is listed."))
 
 
 @register.simple_block_tag(name="fact")

@@ -114,6 +114,16 @@ def test_an_empty_secret_is_kept_and_a_new_one_replaces_it(operator):
     assert alert_targets.target_settings(AlertTarget.objects.get())["url"].endswith("/new")
 
 
+def test_only_a_secret_that_is_set_is_said_to_be_stored(operator):
+    row = target_of("webhook", url=FORMS["webhook"]["url"])
+    form = operator.get(f"{TARGETS}{row.pk}/").context["form"]
+    assert "Stored" in form.fields["url"].help_text and "Stored" not in form.fields["signing_key"].help_text
+
+    operator.post(f"{TARGETS}{row.pk}/", {"do": "save", "name": row.name, "url": "", "signing_key": "p4ssw0rd"})
+
+    assert "Stored" in operator.get(f"{TARGETS}{row.pk}/").context["form"].fields["signing_key"].help_text
+
+
 @pytest.mark.parametrize("kind", ["pagerduty", "webhook"])
 def test_a_stored_key_stays_with_its_address(operator, kind):
     row = target_of(kind, **FORMS[kind])

@@ -7,9 +7,9 @@ from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
 from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Run
 from conductor_app.tasks.models import Poller
-from tests.builders import simple
+from tests.builders import dynamic_fork, simple
 from tests.page_text import page_text
-from tests.scenario import define_task, define_workflow
+from tests.scenario import define_task, define_workflow, start_run_of
 
 pytestmark = pytest.mark.django_db
 WORKFLOWS, TASKS = "/admin/conductor/workflowdefinition/", "/admin/conductor/taskdefinition/"
@@ -60,3 +60,19 @@ def test_the_list_of_tasks_displays_usage_and_findings(operator, order, django_a
     assert "charge no worker" not in page_text(operator.get(TASKS))
     with django_assert_max_num_queries(15):
         operator.get(TASKS)
+
+
+def test_a_task_that_runs_use_by_a_dynamic_step_is_not_unused(operator, clock):
+    define_task("pick_item")
+    page = f"{TASKS}{TaskDefinition.objects.get().pk}/change/"
+    assert "pick_item unused" in page_text(operator.get(TASKS))
+    assert "dynamic step" not in page_text(operator.get(page))
+
+    picked = {"name": "pick_item", "taskReferenceName": "first", "type": "SIMPLE"}
+    start_run_of(dynamic_fork(), input={"tasks": [picked], "inputs": {}})
+
+    assert "unused" not in page_text(operator.get(TASKS))
+    shown = page_text(operator.get(page))
+    assert "Not named in the newest version of a workflow definition." in shown and "by a dynamic step" in shown
+    clock.advance(seconds=31 * 86_400)
+    assert "pick_item unused" in page_text(operator.get(TASKS))

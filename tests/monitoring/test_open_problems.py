@@ -17,7 +17,7 @@ from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
 STATUS_BAR, PAGE = "/admin/status-bar/", "/admin/preferences/"
-FAILED_RUNS = "/admin/conductor/run/?status=FAILED&status=TIMED_OUT&started=24h"
+FAILED_RUNS = "/admin/conductor/run/?status=FAILED&status=TIMED_OUT&failed=24h"
 
 
 @pytest.fixture
@@ -60,11 +60,19 @@ def test_the_number_of_failed_runs_is_that_of_the_list_behind_it(operator, troub
     [failed] = Run.objects.filter(status="FAILED")
     before = Run.objects.filter(pk=failed.pk).values().get()
     for end, status, hours in (("x", "TIMED_OUT", 23), ("y", "FAILED", 25), ("z", "TERMINATED", 1)):
-        facts = {"id": before["id"][:-1] + end, "status": status, "created_at": clock.now() - hours * 3_600_000}
+        ended_at = clock.now() - hours * 3_600_000
+        facts = {"id": before["id"][:-1] + end, "status": status, "created_at": ended_at, "ended_at": ended_at}
         Run.objects.create(**before | facts)
 
     assert "2 failed" in page_text(operator.get(STATUS_BAR))
     assert operator.get(FAILED_RUNS).context["cl"].result_count == 2
+
+
+def test_a_run_that_started_days_ago_and_failed_now_counts(operator, troubled, clock):
+    Run.objects.filter(status="FAILED").update(created_at=clock.now() - 3 * 86_400_000)
+
+    assert "1 failed" in page_text(operator.get(STATUS_BAR))
+    assert operator.get(FAILED_RUNS).context["cl"].result_count == 1
 
 
 def test_a_header_without_problems_shows_the_server_only(operator, clock):
@@ -91,8 +99,8 @@ def test_the_problems_are_counted_once_in_a_few_seconds(operator, troubled):
 def test_the_header_counts_only_what_the_user_may_see(operator, clock):
     teams = create_teams()
     Run.objects.filter(status="FAILED").exclude(name__startswith=ALPHA).update(status="COMPLETED")
-    Run.objects.filter(name__startswith=ALPHA, status="FAILED").update(created_at=clock.now())
-    failed = Run.objects.filter(status="FAILED", created_at__gte=clock.now() - 86_400_000).count()
+    Run.objects.filter(name__startswith=ALPHA, status="FAILED").update(ended_at=clock.now())
+    failed = Run.objects.filter(status="FAILED", ended_at__gte=clock.now() - 86_400_000).count()
     others = [team for name, team in teams.items() if name != ALPHA]
 
     assert failed and f"{failed} failed" in page_text(logged_in_client(teams[ALPHA].viewer).get(STATUS_BAR))

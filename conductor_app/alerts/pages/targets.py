@@ -3,7 +3,7 @@
 Secrets are never displayed again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django import forms
@@ -79,16 +79,16 @@ class NewAlertTargetPage(ObjectPage):
 
 
 class AlertTargetForm(forms.Form):
-    """The fields of one kind of target. `is_stored`: True if secrets may stay empty to keep their values."""
+    """The fields of one kind of target. `stored`: the settings of which secrets may stay empty."""
 
     name = forms.CharField(max_length=120, label=gettext_lazy("Name"))
 
-    def __init__(self, kind: str, data: Mapping[str, Any] | None = None, *, is_stored: bool = False, **more: Any):
+    def __init__(self, kind: str, data: Mapping[str, Any] | None = None, *, stored: Collection[str] = (), **more: Any):
         super().__init__(data, **more)
         fields = ALERT_TARGET_FIELDS.get(kind, ())
         self.setting_names = [field.name for field in fields]
         for field in fields:
-            self.fields[field.name] = _form_field(kind, field, is_stored)
+            self.fields[field.name] = _form_field(kind, field, field.name in stored)
 
     def settings(self) -> dict[str, str]:
         """Return the settings that were entered."""
@@ -105,7 +105,9 @@ class AlertTargetPage(ObjectPage):
     def get_context(self, request: HttpRequest, target_id: int) -> dict[str, Any]:
         row = commands.find_target(target_id)
         initial = {**row.settings, "name": row.name}
-        return self._page_context(request, row, AlertTargetForm(row.kind, is_stored=True, initial=initial))
+        return self._page_context(
+            request, row, AlertTargetForm(row.kind, stored=commands.stored_names(row), initial=initial)
+        )
 
     @method_decorator(sensitive_post_parameters())
     def handle_post(self, request: HttpRequest, target_id: int) -> HttpResponse | dict[str, Any]:
@@ -119,7 +121,7 @@ class AlertTargetPage(ObjectPage):
             commands.delete_target(row.pk, by)
             messages.success(request, _("%(name)s deleted.") % {"name": row.name})
             return HttpResponseRedirect(reverse("admin:alerts"))
-        form = AlertTargetForm(row.kind, request.POST, is_stored=True)
+        form = AlertTargetForm(row.kind, request.POST, stored=commands.stored_names(row))
         if form.is_valid():
             try:
                 commands.update_target(row.pk, form.cleaned_data["name"], form.settings(), by)

@@ -47,6 +47,7 @@ from ..queries import (
     catalog_workflows,
     newest_definitions,
     open_runs,
+    recently_used,
     version_history,
     workflows_using_task,
 )
@@ -130,7 +131,7 @@ class CatalogTaskList(BoundedChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        found = catalog_tasks(self.result_list)
+        found = catalog_tasks(self.result_list, clock.now())
         for row in self.result_list:
             row.catalog_entry = found[row.pk]
 
@@ -371,6 +372,7 @@ class TaskDefinitionAdmin(TaskFormPages):
         found = place_findings(validation.lint_task(row.document), format_json(row.document))
         return {
             "used_by": workflows_using_task(row.name),
+            "is_in_use": bool(recently_used([row], clock.now())),
             "checked": CheckResult(row.document, found) if found else None,
             **policy_context(row.document),
         }

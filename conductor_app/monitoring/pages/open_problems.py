@@ -12,7 +12,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ...access.visibility import may, sees_all_runs, visible
+from ...bulk.selections import UNSUCCESSFUL_STATUSES
 from ...runs.models import Run
+from ...runs.pages.list import FAILED_RECENTLY
 from ...tasks.queries.queue_states import queues_without_workers
 from ...utils import clock, process_state
 from ...utils.formatting import DAY
@@ -23,7 +25,6 @@ MAX_COUNTED = 1_000
 KEPT_SECONDS, SHOWN_SECONDS = 5, 30
 """How long a count is not repeated, and how long pages show it."""
 MAX_USERS = 500
-FAILED_STATUSES = ("FAILED", "TIMED_OUT")
 VIEW_RUN = "conductor.view_run"
 ALL_RUNS, NOT_SIGNED_IN = 0, -1
 """The keys of the users who see all runs, and of a user who is not signed in. The key of any other user is its id."""
@@ -31,7 +32,7 @@ ALL_RUNS, NOT_SIGNED_IN = 0, -1
 
 @dataclass(frozen=True, slots=True)
 class OpenProblems:
-    """Runs of the last 24 hours that are failed, counted up to MAX_COUNTED, and queues with tasks and no worker."""
+    """Runs that failed within 24 hours and are failed, up to MAX_COUNTED, and queues with tasks and no worker."""
 
     failed: int = 0
     queues: int = 0
@@ -41,7 +42,7 @@ class OpenProblems:
         """Return a text for each kind of problem that exists, and the address of what it counts."""
         failed = format_lower_bound(min(self.failed, MAX_COUNTED), self.failed > MAX_COUNTED)
         queues = ngettext("%(count)s queue without workers", "%(count)s queues without workers", self.queues)
-        runs = reverse("admin:conductor_run_changelist", query={"status": FAILED_STATUSES, "started": "24h"})
+        runs = reverse("admin:conductor_run_changelist", query={"status": UNSUCCESSFUL_STATUSES, **FAILED_RECENTLY})
         attention = f"{reverse('admin:index')}#attention"
         found = [(_("%(count)s failed now") % {"count": failed}, runs)] if self.failed else []
         return [*found, (queues % {"count": self.queues}, attention)] if self.queues else found
@@ -66,7 +67,7 @@ def count_problems(request: HttpRequest) -> OpenProblems:
     if (kept := _counted_within(request, KEPT_SECONDS)) is not None:
         return kept
     now = clock.now()
-    failed = Run.objects.filter(status__in=FAILED_STATUSES, created_at__gte=now - DAY).order_by()
+    failed = Run.objects.filter(status__in=UNSUCCESSFUL_STATUSES, ended_at__gte=now - DAY).order_by()
     problems = OpenProblems(
         visible(failed).values("pk")[: MAX_COUNTED + 1].count(),
         len(queues_without_workers(visible_queues(), now)),

@@ -89,7 +89,7 @@ class WhyWaitingPage(ObjectPage):
             "definition": definition,
             "run_keys": run_keys(_run_ids(attempt, verdicts, ahead)),
             "limit_address": _limit_address(definition, request) if definition else "",
-            "queue": queue_address(attempt.queue) if attempt.queue else "",
+            "queue": queue_address(attempt.queue) if attempt.queue and may_see_queue(attempt.queue) else "",
         }
 
 
@@ -127,7 +127,7 @@ def _run_sentence(attempt: Attempt) -> SafeString:
 
 def _queue_sentence(attempt: Attempt) -> SafeString:
     link = format_html('<a href="{}">{}</a>', queue_address(attempt.queue), attempt.queue)
-    return format_html(_("Queue {queue}"), queue=link)
+    return format_html(_("Queue {queue}"), queue=link if may_see_queue(attempt.queue) else attempt.queue)
 
 
 def _state_sentence(attempt: Attempt) -> str:
