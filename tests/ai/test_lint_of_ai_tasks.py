@@ -66,7 +66,7 @@ def test_known_names_texts_and_expressions_are_accepted(inputs):
 
 
 def test_other_steps_are_not_checked():
-    assert findings(definition("HTTP", llmProvider="nothing", uri="https://example.org")) == []
+    assert findings(definition("HTTP", llmProvider="nothing", uri="https://acme.io")) == []
 
 
 def test_names_are_read_only_for_definitions_that_need_them():

@@ -29,6 +29,8 @@ REFUSED = "refused"
 NO_RESULT = "no result"
 UNKNOWN_FIELD = "unknown field"
 UNUSABLE_SCHEMA = "unusable schema"
+NO_ADDRESS = "no address"
+UNREAD_ANSWER = "unread answer"
 BROKEN = frozenset((UNKNOWN_REFERENCE, UNKNOWN_NAME, NAME_CLASH, UNREADABLE, REFUSED, UNJOINED))
 """The codes of findings for definitions that cannot work as intended."""
 

@@ -49,6 +49,7 @@ from .findings import (
 )
 from .lint_fields import lint_evaluator, lint_unknown_fields, names_read, reads_as_javascript, returns_nothing
 from .lint_references import ReferenceLinter
+from .lint_steps import lint_addresses, lint_answers
 
 MAX_FINDINGS = 200
 """The maximum number of findings of a definition. A name to suggest may take 3 ms for each."""
@@ -75,6 +76,8 @@ def lint_definition(
         _lint_webhooks(document, found, known),
         _lint_ai_tasks(found, known),
         _lint_clusters(found, known),
+        lint_addresses(found, known),
+        lint_answers(document, found),
         _inline_findings(found, known),
     )
     said = list(islice(found_by_all, MAX_FINDINGS))
