@@ -267,6 +267,8 @@ class StepStructure:
     required_inputs: ClassVar[tuple[str, ...]] = ()
     output_members: ClassVar[Mapping[str, Any]] = {}
     """The members of the output, if the type fixes them: nested mappings, None for any value."""
+    output_sample: ClassVar[Mapping[str, Any]] = {}
+    """An output as its tasks have it, which a test of a definition begins with."""
     script_field: ClassVar[str] = ""
     """Location of the script: a field, or `inputParameters.` and the name of an input."""
     allows_python: ClassVar[bool] = False

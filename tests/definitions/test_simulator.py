@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from conductor_app.core.step_types import DECLARED_TYPES
 from conductor_app.definitions.models import DefinitionDraft, ResolvedDefinition, SimulationCase, WorkflowDefinition
 from conductor_app.runs.models import Attempt, Run
 from tests.access.users import client_with
@@ -120,6 +121,27 @@ def test_steps_without_outputs_are_prefilled_from_their_schema(operator, clock):
     trial = operator.get(address(row)).context["trial"]
 
     assert trial.input.document == trial.steps[0].output.document == {"total": 3, "paid": True}
+
+
+def test_steps_of_the_server_are_prefilled_with_an_output_of_their_type(operator, clock):
+    request = step_of("HTTP", "call", inputParameters={"uri": "https://acme.io", "method": "GET"})
+    define_workflow("order", request, simple("charge"), outputParameters={"code": "${call.output.response.statusCode}"})
+    row = WorkflowDefinition.objects.get(name="order")
+
+    call, charge = operator.get(address(row)).context["trial"].steps
+    assert call.source == "From its type" and charge.source == "No sample"
+    assert call.output.document["response"].keys() == {"statusCode", "reasonPhrase", "headers", "body"}
+    assert operator.post(address(row), {"input": "{}"}).context["report"].output == {"code": 200}
+
+
+FIXED = [each for each in DECLARED_TYPES.values() if each.output_sample and each.output_members]
+
+
+@pytest.mark.parametrize("found", FIXED, ids=lambda found: found.type)
+def test_the_sample_of_an_output_has_members_that_its_type_has(found):
+    assert found.output_sample.keys() <= found.output_members.keys()
+    inner = {name: members.keys() for name, members in found.output_members.items() if members}
+    assert inner == {name: found.output_sample[name].keys() for name in inner}
 
 
 def test_the_mock_of_a_human_task_is_its_form(operator, clock):

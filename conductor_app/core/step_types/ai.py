@@ -49,6 +49,7 @@ MODEL_OUTPUT: Mapping[str, Any] = dict.fromkeys(
     )
 )
 """The members of the output of text and chat tasks."""
+MODEL_ANSWER = {"result": "An answer.", "finishReason": "STOP", "tokenUsed": 20}
 
 
 def has_input(step: Document, template: Document, name: str) -> bool:
@@ -74,6 +75,7 @@ class LlmChatComplete(ModelCallStep):
     type = "LLM_CHAT_COMPLETE"
     label = gettext_noop("Chat with a model")
     output_members = MODEL_OUTPUT
+    output_sample = MODEL_ANSWER
     extended_input = "messages"
     summary = gettext_noop("Send messages to a model, which may call tools")
     search_words = gettext_noop("llm ai gpt")
@@ -122,6 +124,7 @@ class LlmTextComplete(ModelCallStep):
     type = "LLM_TEXT_COMPLETE"
     label = gettext_noop("Ask a model")
     output_members = MODEL_OUTPUT
+    output_sample = MODEL_ANSWER
     summary = gettext_noop("Send a prompt to a model and use its answer")
     search_words = gettext_noop("llm ai gpt")
     sample = (
@@ -145,6 +148,7 @@ class LlmGenerateEmbeddings(ModelCallStep):
     type = "LLM_GENERATE_EMBEDDINGS"
     label = gettext_noop("Generate embeddings")
     output_members = {"result": None}
+    output_sample = {"result": [0.1, 0.2]}
 
 
 class VectorStep(AiTask):
@@ -202,6 +206,7 @@ class CallMcpToolStep(AiTask):
     icon = "http"
     needed_inputs = ("mcpServer", "method")
     output_members = {"content": None, "isError": None, "structuredContent": None}
+    output_sample = {"content": [{"type": "text", "text": ""}], "isError": False, "structuredContent": {}}
     summary = gettext_noop("Call a tool of an MCP server and use its result")
     search_words = gettext_noop("llm ai agent")
     sample = (
@@ -224,6 +229,7 @@ class ListMcpToolsStep(AiTask):
     icon = "http"
     required_inputs = ("mcpServer",)
     output_members = {"tools": None}
+    output_sample = {"tools": [{"name": "", "description": "", "inputSchema": {}}]}
 
 
 Message = dict[str, Any]

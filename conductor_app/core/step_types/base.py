@@ -388,8 +388,8 @@ def task_type_of(queue: str, domain: str) -> str:
     return queue.removeprefix(f"{domain}:") if domain else queue
 
 
-RESPONSE = dict.fromkeys(("headers", "statusCode", "body", "reasonPhrase"))
-"""The members of `response` in the output of HTTP tasks."""
+RESPONSE = {"statusCode": 200, "reasonPhrase": "OK", "headers": {"Content-Type": ["application/json"]}, "body": {}}
+"""`response` in the output of HTTP tasks, for example."""
 
 
 class BuiltIn(StepType):

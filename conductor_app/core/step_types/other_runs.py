@@ -30,6 +30,7 @@ class UpdateTaskStep(OtherRunStep):
     receiving_inputs = ("workflowId", "taskRefName", "taskId")
     required_inputs = ("taskStatus",)
     output_members = {"workflowId": None, "taskId": None, "taskOutput": None}
+    output_sample = {"workflowId": "", "taskId": "", "taskOutput": {}}
     summary = gettext_noop("Complete or fail a task, such as a wait or a human task")
     search_words = gettext_noop("signal resolve")
     sample = (
@@ -75,6 +76,7 @@ class GetWorkflowStep(OtherRunStep):
     icon = "workflow"
     receiving_inputs = ("id",)
     required_inputs = ("id",)
+    output_sample = {"workflowId": "", "status": "COMPLETED", "input": {}, "output": {}}
     summary = gettext_noop("Read the status, input and output of a run")
     search_words = gettext_noop("status lookup")
     sample = (
@@ -95,6 +97,7 @@ class TerminateWorkflowStep(OtherRunStep):
     receiving_inputs = ("workflowId",)
     required_inputs = ("workflowId",)
     output_members = {"terminatedWorkflows": None}
+    output_sample = {"terminatedWorkflows": []}
     summary = gettext_noop("Terminate other runs")
     search_words = gettext_noop("cancel kill")
     sample = (

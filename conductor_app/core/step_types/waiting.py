@@ -255,6 +255,7 @@ class PullWorkflowMessages(StepType):
     type = "PULL_WORKFLOW_MESSAGES"
     label = gettext_noop("Receive messages")
     icon = "message"
+    output_sample = {"messages": [{}], "count": 1}
     result_comes_from_outside = True
     is_completed_externally = True
 

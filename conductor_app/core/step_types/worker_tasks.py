@@ -111,7 +111,8 @@ class HttpStep(base.BuiltIn):
     receiving_inputs = ("uri",)
     icon = "http"
     required_inputs = ("http_request", "uri", "method")
-    output_members = {"response": base.RESPONSE}
+    output_members = {"response": dict.fromkeys(base.RESPONSE)}
+    output_sample = {"response": base.RESPONSE}
     summary = gettext_noop("Call a URL and use the response")
     search_words = gettext_noop("rest api url fetch get post webhook email")
     sample = (step_of(type, "http", inputParameters={"uri": "https://example.com", "method": "GET"}),)
@@ -131,7 +132,8 @@ class HttpPollStep(base.BuiltIn):
     receiving_inputs = ("uri", "terminationCondition")
     icon = "http"
     required_inputs = ("http_request", "uri", "method")
-    output_members = {"response": base.RESPONSE}
+    output_members = {"response": dict.fromkeys(base.RESPONSE)}
+    output_sample = {"response": base.RESPONSE}
 
 
 class JdbcStep(base.BuiltIn):
@@ -142,6 +144,7 @@ class JdbcStep(base.BuiltIn):
     receiving_inputs = ("connectionId", "integrationName", "statement")
     icon = "database"
     required_inputs = ("statement",)
+    output_sample = {"result": [{"id": 1}]}
     naming_inputs = ("connectionId", "integrationName")
 
     def named_objects(self, inputs: JsonValue) -> Iterator[NamedUse]:

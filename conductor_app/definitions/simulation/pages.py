@@ -295,6 +295,8 @@ def _step_choices(
             schema, given, source = None, {}, _("for each branch")
         elif spot.ref in recorded:
             given, source = recorded[spot.ref], _("From last run")
+        elif schema is None and (sample := structure_of_step(spot.step).output_sample):
+            given, source = dict(sample), _("From its type")
         found = inner.get(ref)
         how = SIMULATED_TYPES if found is not None and spot.ref not in recorded else GIVES
         output = DocumentForm(
