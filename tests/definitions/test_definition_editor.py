@@ -244,6 +244,18 @@ def test_the_diagrams_of_two_versions_mark_the_steps_that_differ(operator, order
     ]
 
 
+def test_the_head_of_a_page_with_versions_leads_to_them_and_the_rollback_is_in_their_head(operator, order):
+    [first] = WorkflowDefinition.objects.all()
+    page = html(operator.get(f"{WORKFLOWS}{first.pk}/change/"))
+    assert 'href="#versions"' not in page and "Roll back" not in page
+
+    define_workflow("order", simple("charge"), simple("ship"), version=2)
+    page = html(operator.get(f"{WORKFLOWS}{WorkflowDefinition.objects.get(version=2).pk}/change/"))
+    assert page.index('href="#versions"') < page.index('id="picture-head"')
+    card = page[page.index('id="versions"') :]
+    assert card.index("Roll back to v1") < card.index("<table")
+
+
 def test_an_old_version_becomes_the_newest_again(operator, order):
     define_workflow("order", simple("charge"), version=2)
 
