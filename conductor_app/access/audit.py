@@ -80,13 +80,24 @@ def application_owners(entries: Iterable[AuditEntry]) -> dict[str, str]:
 
 
 def connect_access_signals() -> None:
-    """Announce every change of the tables that determine access, also one by Django's own pages or a shell."""
-    User = get_user_model()
-    for model in (User, Group, AccessKey, Application, Client, Grant, GroupProfile, Tag):
+    """Announce every change of this app's tables that determine access, also one by Django's own pages or a shell."""
+    for model in (AccessKey, Application, Client, Grant, GroupProfile, Tag):
         announce_changes_of(model)
     for signal in (post_save, post_delete):
         signal.connect(_on_quota, sender=CallerQuota, dispatch_uid="quotas")
-    for relation in (User.groups, User.user_permissions, Group.permissions, GroupProfile.roles):
+    _announce_relations(GroupProfile.roles)
+
+
+def connect_user_signals() -> None:
+    """Announce every change of users and groups."""
+    User = get_user_model()
+    for model in (User, Group):
+        announce_changes_of(model)
+    _announce_relations(User.groups, User.user_permissions, Group.permissions)
+
+
+def _announce_relations(*relations: Any) -> None:
+    for relation in relations:
         m2m_changed.connect(_on_relation, sender=relation.through, dispatch_uid=f"access by {relation.field.name}")
 
 

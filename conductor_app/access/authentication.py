@@ -17,6 +17,7 @@ from rest_framework.authentication import CSRFCheck
 
 from ..core.errors import Forbidden, Unauthenticated
 from ..core.step_types.base import task_type_of
+from ..db.fields import UserKey, user_key, users_have_numbers
 from ..settings import conf
 from . import tokens
 from .permissions import (
@@ -103,7 +104,7 @@ class Actor:
 
     name: str
     permissions: PermissionSet = NO_PERMISSIONS
-    user_id: int | None = None
+    user_id: UserKey | None = None
     is_person: bool = False
 
 
@@ -133,7 +134,7 @@ def authenticate_token(token: str) -> Actor:
     holder = find_key_holder(tokens.verify_token(token))
     if holder is None:
         raise Unauthenticated("The key of this token is no longer valid.", code="INVALID_TOKEN")
-    return Actor(holder.name, permission_set_of(holder.user_id), holder.user_id)
+    return Actor(holder.name, permission_set_of(holder.user_id), user_key(holder.user_id))
 
 
 def _authenticate_session(request: HttpRequest, *, changes_state: bool) -> Actor:
@@ -143,7 +144,7 @@ def _authenticate_session(request: HttpRequest, *, changes_state: bool) -> Actor
         raise Unauthenticated("The header X-Authorization with a token is required.", code="INVALID_TOKEN")
     reject_cross_site_requests(request)
     _require_csrf_token(request, is_required=changes_state)
-    return Actor(user.get_username(), permission_set_of(user.pk), user.pk, is_person=True)
+    return Actor(user.get_username(), permission_set_of(user.pk), user_key(user.pk), is_person=True)
 
 
 def _require_csrf_token(request: HttpRequest, *, is_required: bool) -> None:
@@ -170,10 +171,10 @@ def current_actor() -> Actor | None:
     return find_actor() if find_actor else None
 
 
-def current_user_id() -> int:
-    """Return the user of the current actor, 0 if it has none: the engine, and callers without authentication."""
+def current_user_id() -> UserKey:
+    """Return the user of the current actor, 0 or "" if it has none: the engine, and callers without authentication."""
     actor = current_actor()
-    return (actor.user_id or 0) if actor else 0
+    return (actor and actor.user_id) or (0 if users_have_numbers() else "")
 
 
 @contextmanager
@@ -187,15 +188,15 @@ def acting_as(find_actor: Callable[[], Actor] | None) -> Iterator[None]:
 
 
 @contextmanager
-def acting_as_owner(user_id: int) -> Iterator[None]:
-    """Run the block on behalf of the owner of a schedule, an event handler or a webhook. 0: without limits."""
+def acting_as_owner(user_id: UserKey) -> Iterator[None]:
+    """Run the block on behalf of the owner of a schedule, an event handler or a webhook. 0 or "": without limits."""
     with acting_as(cache(lambda: actor_of_user(user_id)) if user_id else None):
         yield
 
 
-def actor_of_user(user_id: int) -> Actor:
+def actor_of_user(user_id: UserKey) -> Actor:
     """Return the actor of a user: a person, or an application's own user. A deleted user has no permissions."""
-    user = get_user_model().objects.filter(pk=user_id).select_related("application").first()
+    user = get_user_model()._default_manager.filter(pk=user_id).select_related("application").first()
     if user is None:
         return Actor("a deleted user", user_id=user_id)
     application = getattr(user, "application", None)

@@ -12,6 +12,7 @@ from django.contrib.auth.models import Group
 from django.db.models import Q, QuerySet
 
 from ..core.errors import Forbidden, Invalid
+from ..db.fields import UserKey
 from ..runs.models import Run
 from .audit import announce_access_change
 from .authentication import (
@@ -83,7 +84,7 @@ def require_debug() -> None:
         raise missing_permission_error(actor, [(EXECUTE, DEBUG)], {})
 
 
-def starter_refusal(user_id: int, target_type: str, name: str) -> str:
+def starter_refusal(user_id: UserKey, target_type: str, name: str) -> str:
     """Return why the starter of a run may not use an object that data names, or an empty text."""
     if target_type == PROMPT and not _rows_named(PROMPT, name).exists():
         # The step uses the text itself if there is no prompt of that name.
@@ -192,7 +193,7 @@ def require_held(wanted: PermissionSet) -> None:
         raise _error(actor, missing)
 
 
-def require_user_permissions(user_id: int) -> None:
+def require_user_permissions(user_id: UserKey) -> None:
     """Check that the current actor has all permissions of a user, whose keys or password it is about to set.
 
     Raises:
@@ -227,8 +228,8 @@ def require_grant(target_type: str, target_id: str, accesses: Iterable[str], *, 
     if actor is None or actor.permissions.is_admin:
         return
     if target_type == TAG:
-        own = Grant.objects.filter(user_id=actor.user_id or 0, target_type=TAG, target_id=target_id)
-        granted = set(own.values_list("access", flat=True))
+        own = Grant.objects.filter(Q(user_id=actor.user_id), target_type=TAG, target_id=target_id)
+        granted = set(own.values_list("access", flat=True)) if actor.user_id else set()
         missing = [_describe((access, TAG), target_id) for access in accesses if access not in granted]
     else:
         rights = [(access, target_type) for access in accesses]

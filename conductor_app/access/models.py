@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import F, Q, Value
 from django.db.models.functions import Coalesce
 
-from ..db.fields import Authored, DocumentField, MomentField
+from ..db.fields import Authored, DocumentField, KeyOrNone, MomentField, UserKeyField
 
 MAX_CALLER_LENGTH = 320
 
@@ -240,7 +240,7 @@ class AuditEntry(models.Model):
 
     at = MomentField()
     actor = models.CharField(max_length=255)
-    actor_id = models.BigIntegerField(null=True, blank=True)
+    actor_id = UserKeyField(null=True, blank=True)
     action = models.CharField(max_length=64)
     object_type = models.CharField(max_length=32)
     object_id = models.CharField(max_length=320)
@@ -279,9 +279,7 @@ class CallerQuota(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                Coalesce(F("user"), Value(0)), Coalesce(F("client"), Value("")), name="one_quota_per_caller"
-            ),
+            models.UniqueConstraint(KeyOrNone("user"), Coalesce(F("client"), Value("")), name="one_quota_per_caller"),
             models.CheckConstraint(
                 name="quota_has_one_caller", condition=~models.Q(user__isnull=False, client__isnull=False)
             ),

@@ -23,6 +23,7 @@ from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from ..core.errors import Conflict, Invalid, NotFound
+from ..db.fields import UserKey
 from ..utils import clock, process_state
 from .models import AccessKey, AccessRevision, Application, Grant, GroupProfile, Tag
 
@@ -236,7 +237,7 @@ class KeyHolder:
     """The application that a key belongs to."""
 
     name: str
-    user_id: int
+    user_id: UserKey
 
 
 class PermissionCache:
@@ -246,7 +247,7 @@ class PermissionCache:
         self.revision, self.loaded_at, self.checked_at = revision, now, now
         self.has_quotas = has_quotas
         self.keys: dict[str, KeyHolder | None] = {}
-        self.permissions: dict[int, PermissionSet] = {}
+        self.permissions: dict[UserKey, PermissionSet] = {}
         self.clients: dict[Hashable, Any] = {}
         """Values that `clients.py` has read at this revision."""
         self.quotas: Any = None
@@ -282,7 +283,7 @@ def find_key_holder(key_id: str) -> KeyHolder | None:
     return cache.keys[key_id]
 
 
-def permission_set_of(user_id: int) -> PermissionSet:
+def permission_set_of(user_id: UserKey) -> PermissionSet:
     """Return the permissions of a user: a person, or an application's own user."""
     cache = current_cache()
     if user_id not in cache.permissions:
@@ -323,9 +324,9 @@ class PagePermissions(PermissionSet):
         return permission_set_of(self._user.pk)
 
 
-def read_permission_set(user_id: int) -> PermissionSet:
+def read_permission_set(user_id: UserKey) -> PermissionSet:
     """Read the permissions of a user from the database."""
-    user = get_user_model().objects.filter(pk=user_id, is_active=True).first()
+    user = get_user_model()._default_manager.filter(pk=user_id, is_active=True).first()
     if user is None:
         return NO_PERMISSIONS
     if user.is_superuser:
@@ -350,7 +351,7 @@ def _build_permission_set(of_user: Q, groups: Mapping[int, str | None]) -> Permi
     return PermissionSet(rights=rights, names=_names_by_right(grants))
 
 
-def effective_groups(user_id: int) -> "QuerySet[Any, tuple[int, str | None]]":
+def effective_groups(user_id: UserKey) -> "QuerySet[Any, tuple[int, str | None]]":
     """Return the groups and roles of a user, and the roles of its groups, as (id, role)."""
     groups = Group.objects.filter(Q(user=user_id) | Q(given_to__group__user=user_id))
     return groups.values_list("id", "profile__role").distinct()
@@ -489,7 +490,7 @@ def comparable_name(name: str) -> str:
     return "".join(each for each in folded if unicodedata.category(each) not in INVISIBLE).strip()
 
 
-def require_free_user_name(name: str, user_id: int = 0) -> None:
+def require_free_user_name(name: str, user_id: UserKey | None = None) -> None:
     """Check that no other user and no application has this name, and that it does not look like one of the server.
 
     `user_id`: the user itself, if it exists.
@@ -498,7 +499,7 @@ def require_free_user_name(name: str, user_id: int = 0) -> None:
         Conflict: when it is taken.
     """
     _refuse_reserved(name)
-    if _is_in(name, get_user_model()._default_manager.exclude(pk=user_id).values_list(name_field(), flat=True)):
+    if _is_in(name, get_user_model()._default_manager.exclude(Q(pk=user_id)).values_list(name_field(), flat=True)):
         raise Conflict(f"Another user has the name {name[:200]}. Upper and lower case count as the same.")
     if _is_in(name, Application.objects.values_list("name", flat=True)):
         raise Conflict(f"An application has the name {name[:200]}. Rename the application first.")

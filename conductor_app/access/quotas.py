@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from django.db.models import Max
 
 from ..core.errors import Busy, Invalid, NotFound, QuotaExceeded
+from ..db.fields import UserKey, users_have_numbers
 from ..utils import clock, process_state
 from .audit import record_access_change
 from .authentication import Actor, current_actor
@@ -36,8 +37,6 @@ EVERY_CALLER, APPLICATION, USER, CLIENT = "default", "application", "user", "cli
 KINDS = (EVERY_CALLER, APPLICATION, USER, CLIENT)
 WHOLE_NUMBERS = {"open_runs": 2**31 - 1, "stored_bytes": 10**15}
 LEAST_RATE, MAX_RATE = 0.001, 1_000_000
-# As in the index, word for word: SQLite does not use it otherwise.
-OPEN_RUN_OF_USER = "status IN ('PAUSED', 'RUNNING') AND NOT (starter_id = 0)"
 MAX_CALLERS = 50
 COUNT_MS = 1_000
 RETRY_OPEN_RUNS_SECONDS = 5
@@ -58,9 +57,9 @@ QUOTA_FIELDS = tuple(Quotas.__dataclass_fields__)
 NO_QUOTAS = Quotas()
 
 
-def caller_of_user(user_id: int) -> str:
+def caller_of_user(user_id: UserKey) -> str:
     """Return the caller for a user: a person, or an application's own user."""
-    return f"user {user_id}"
+    return f"user {user_id}"[:MAX_CALLER_LENGTH]
 
 
 def caller_of_client(client_id: str) -> str:
@@ -277,7 +276,7 @@ def _find_owner(kind: str, name: str) -> dict[str, Any]:
     return {"user_id": _find_application_user(name) if kind == APPLICATION else _find_user(name), "client_id": None}
 
 
-def _find_application_user(name: str) -> int:
+def _find_application_user(name: str) -> UserKey:
     by_id = Application.objects.filter(pk=name).values_list("user_id", flat=True)
     found = list(by_id or Application.objects.filter(name=name).values_list("user_id", flat=True)[:2])
     if not found:
@@ -287,7 +286,7 @@ def _find_application_user(name: str) -> int:
     return found[0]
 
 
-def _find_user(name: str) -> int:
+def _find_user(name: str) -> UserKey:
     found = users_named(name).filter(application__isnull=True).values_list("pk", flat=True)
     if not found:
         raise NotFound(f"There is no user {name[:200]!r}.")
@@ -310,20 +309,26 @@ class RateUse(NamedTuple):
     updated_at: int
 
 
-def count_open_runs(user_id: int, limit: int) -> int:
+def _is_open_run_of_user() -> str:
+    """Return the condition of the index, word for word: SQLite does not use it otherwise."""
+    nobody = "0" if users_have_numbers() else "''"
+    return f"status IN ('PAUSED', 'RUNNING') AND NOT (starter_id = {nobody})"
+
+
+def count_open_runs(user_id: UserKey, limit: int) -> int:
     """Return the number of open runs that have the permissions of a user, counted up to `limit`."""
-    sql = f"SELECT 1 FROM conductor_run WHERE starter_id = %s AND {OPEN_RUN_OF_USER} LIMIT %s"
+    sql = f"SELECT 1 FROM conductor_run WHERE starter_id = %s AND {_is_open_run_of_user()} LIMIT %s"
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM ({sql}) AS found", [user_id, limit])
         return int(cursor.fetchone()[0])
 
 
-def open_runs_by_user(user_ids: Sequence[int]) -> dict[int, int]:
+def open_runs_by_user(user_ids: Sequence[UserKey]) -> dict[UserKey, int]:
     """Return the number of open runs that have the permissions of each of these users."""
     if not user_ids:
         return {}
     marks = ", ".join(["%s"] * len(user_ids))
-    sql = f"SELECT starter_id, count(*) FROM conductor_run WHERE starter_id IN ({marks}) AND {OPEN_RUN_OF_USER}"
+    sql = f"SELECT starter_id, count(*) FROM conductor_run WHERE starter_id IN ({marks}) AND {_is_open_run_of_user()}"
     with connection.cursor() as cursor:
         cursor.execute(f"{sql} GROUP BY starter_id", user_ids)
         return dict(cursor.fetchall())
@@ -381,10 +386,10 @@ class OpenRunCounts:
     """The open runs of users: counted at most once per second, plus the starts of this process since then."""
 
     def __init__(self) -> None:
-        self.counts: dict[int, RunCount] = {}
+        self.counts: dict[UserKey, RunCount] = {}
         self.lock = Lock()
 
-    def require_fewer(self, user_id: int, limit: int) -> None:
+    def require_fewer(self, user_id: UserKey, limit: int) -> None:
         """Raise QuotaExceeded unless a user has fewer open runs than `limit`."""
         now, known = clock.now(), self.counts.get(user_id)
         if known is None or not 0 <= now - known.counted_at < COUNT_MS:
@@ -396,7 +401,7 @@ class OpenRunCounts:
         if known.count >= limit:
             raise QuotaExceeded(f"The caller's quota of {limit} open runs is used up.", RETRY_OPEN_RUNS_SECONDS)
 
-    def add_one(self, user_id: int) -> None:
+    def add_one(self, user_id: UserKey) -> None:
         """Count a run that is being started."""
         with self.lock:
             if known := self.counts.get(user_id):

@@ -124,6 +124,9 @@ def new_application(name: str, by: str = "") -> Application:
     require_free_application_name(name)
     id = str(uuid.uuid4())
     user = get_user_model()(**{name_field(): f"{APPLICATION_USER_PREFIX}{id}"})
+    if user.pk == "":
+        # Another project may have users with texts as keys.
+        user.pk = f"{APPLICATION_USER_PREFIX}{id}"
     # Another project may have users without it.
     user.first_name = name[:150]
     user.set_unusable_password()

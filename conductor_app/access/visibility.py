@@ -19,6 +19,7 @@ from django.db.models import CharField, Exists, F, Model, OuterRef, Q, QuerySet,
 from django.db.models.functions import Cast, Left, StrIndex, Substr
 from django.db.models.lookups import Contains, Exact, In
 
+from ..db.fields import user_key
 from ..db.statements import fetch
 from ..utils import process_state
 from ..utils.process_state import Wiring
@@ -238,7 +239,7 @@ def may(user: User | AnonymousUser, permission: str, row: Model | None = None) -
     if user.has_perm(permission):
         return True
     actor = current_actor()
-    if actor is None or actor.user_id != user.pk:
+    if actor is None or actor.user_id != user_key(user.pk):
         return False
     names = actor.permissions.names
     rights = rights_of(permission)

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from ..core.alerts import ALERT_KINDS
 from ..core.snapshot import NEVER
-from ..db.fields import Authored, DocumentField, MomentField
+from ..db.fields import Authored, DocumentField, MomentField, UserKeyField
 
 STORED_TARGET_KINDS = ("slack", "teams", "pagerduty", "opsgenie", "webhook", "email")
 """Kinds of alert targets that a row may have. Nothing is sent to a target of the kind `opsgenie`."""
@@ -22,7 +22,7 @@ class SavedView(models.Model):
 
     name = models.CharField(max_length=120)
     owner = models.CharField(max_length=255)
-    owner_id = models.BigIntegerField(null=True, blank=True)
+    owner_id = UserKeyField(null=True, blank=True)
     is_shared = models.BooleanField(default=False)
     is_tile = models.BooleanField(default=False, db_default=False)
     selection = DocumentField(default=dict)

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from ..core.snapshot import NEVER
 from ..core.states import BULK, GATHERING
-from ..db.fields import DocumentField, IdField, MomentField
+from ..db.fields import DocumentField, IdField, MomentField, UserKeyField
 
 
 class BulkOperationQuerySet(models.QuerySet):
@@ -36,7 +36,7 @@ class BulkOperation(models.Model):
     resume_state = models.CharField(max_length=16, default="", blank=True)
     reason = models.TextField(default="", blank=True)
     by = models.CharField(max_length=255)
-    owner_id = models.BigIntegerField(default=0, db_default=0)
+    owner_id = UserKeyField(default=0, db_default=0)
     rate = models.FloatField()
     canary_size = models.IntegerField(default=0)
     canary_share = models.IntegerField(default=100)

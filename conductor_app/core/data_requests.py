@@ -158,7 +158,7 @@ class ScriptEvaluation(DataRequest):
     source: str
     inputs: str
     definition: str = ""
-    starter_id: int = 0
+    starter_id: int | str = 0
     is_lasting = True
 
 

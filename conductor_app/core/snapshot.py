@@ -259,7 +259,7 @@ class Run:
     parent_id: str = ""
     parent_attempt_id: str = ""
     root_id: str = ""  # the run above it that no run waits for; empty for such a run itself
-    starter_id: int = 0  # the user whose permissions the run has; 0: no limit, on a server without authentication
+    starter_id: int | str = 0  # the user whose permissions the run has; 0 or "": no limit, without authentication
     depth: int = 0  # number of runs above it, through sub-workflows and failure workflows
     reason: str = ""
     failed_attempt_id: str = ""

@@ -1,10 +1,12 @@
-"""Field types: times, ids, JSON documents stored as text, and authorship columns."""
+"""Field types: times, ids, keys of users, JSON documents stored as text, and authorship columns."""
 
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import orjson
+from django.contrib.auth import get_user_model
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -33,6 +35,53 @@ class IdField(models.CharField):  # type: ignore[type-arg]
         """
         name = "character varying" if connection.vendor == "postgresql" else "varchar"
         return f"{name}({self.max_length})"
+
+
+UserKey = int | str
+"""The key of a user in this app: the primary key if that is a number, otherwise its text."""
+
+
+class UserKeyField(models.Field):  # type: ignore[type-arg]
+    """The key of a user, without a foreign key. 0 is no user, in a column of texts ""."""
+
+    # Types for Django's mypy plugin.
+    _pyi_private_set_type: UserKey
+    _pyi_private_get_type: UserKey
+    _pyi_lookup_exact_type: UserKey
+
+    def get_internal_type(self) -> str:
+        return "BigIntegerField" if users_have_numbers() else "TextField"
+
+    def get_prep_value(self, value: Any) -> UserKey | None:
+        value = super().get_prep_value(value)
+        if value is None:
+            return None
+        return int(value) if users_have_numbers() else str(value or "")
+
+
+class KeyOrNone(models.Func):
+    """The foreign key of a user, or for NULL, which unique indexes do not compare, a value that is no key."""
+
+    output_field: Any = models.TextField()
+
+    def as_sql(self, compiler: Any, connection: Any, **_: Any) -> tuple[str, Any]:  # type: ignore[override]
+        """Return the expression."""
+        key, params = compiler.compile(self.get_source_expressions()[0])
+        return f"COALESCE({key}, 0)" if users_have_numbers() else f"COALESCE(CAST({key} AS text), '')", params
+
+
+@cache
+def users_have_numbers() -> bool:
+    """Return True if the primary keys of users are numbers. The users of another Django project may have others."""
+    key: Any = get_user_model()._meta.pk
+    while key.remote_field:
+        key = key.target_field
+    return isinstance(key, models.IntegerField)
+
+
+def user_key(key: Any) -> UserKey:
+    """Return the key of a user in this app, from its primary key."""
+    return key if isinstance(key, int) else str(key)
 
 
 class Authored(models.Model):

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from ..db.fields import Authored, DocumentField, IdField, MomentField
+from ..db.fields import Authored, DocumentField, IdField, MomentField, UserKeyField
 
 IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
 """The statuses of an action of a handler."""
@@ -21,7 +21,7 @@ class EventHandler(Authored):
     name = models.CharField(max_length=MAX_NAME_LENGTH, unique=True)
     event = models.CharField(max_length=MAX_NAME_LENGTH)
     is_active = models.BooleanField(default=False)
-    owner_id = models.BigIntegerField(default=0, db_default=0)
+    owner_id = UserKeyField(default=0, db_default=0)
     document = DocumentField(default=dict)
     revision = models.IntegerField(default=1)
 
@@ -92,7 +92,7 @@ class EventAction(models.Model):
     action = models.CharField(max_length=64)
     document = DocumentField(default=dict)
     status = models.CharField(max_length=16, default=IN_PROGRESS)
-    owner_id = models.BigIntegerField(default=0, db_default=0)
+    owner_id = UserKeyField(default=0, db_default=0)
     created_at = MomentField()
     ended_at = MomentField(null=True)
     run_id = IdField(default="", blank=True)
@@ -143,7 +143,7 @@ class Webhook(models.Model):
 
     id = IdField(primary_key=True)
     name = models.CharField(max_length=200, unique=True)
-    owner_id = models.BigIntegerField(default=0, db_default=0)
+    owner_id = UserKeyField(default=0, db_default=0)
     document = DocumentField(default=dict)
     sealed = models.TextField(default="", blank=True)
     refusals = models.IntegerField(default=0, db_default=0)

@@ -74,7 +74,7 @@ can_view_template = requires(READ, FORM_TEMPLATE, targets.named_in_address(FORM_
 
 def inbox_of(actor: Actor) -> InboxFilter:
     """Return whose inbox it is: the caller's, with the groups that the caller is in."""
-    groups = Group.objects.filter(user=actor.user_id) if actor.user_id is not None else Group.objects.none()
+    groups = Group.objects.filter(user__pk=actor.user_id) if actor.user_id is not None else Group.objects.none()
     return InboxFilter(actor.name, frozenset(groups.values_list("name", flat=True)))
 
 

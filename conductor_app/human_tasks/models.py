@@ -5,7 +5,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
-from ..db.fields import Authored, DocumentField, MomentField
+from ..db.fields import Authored, DocumentField, MomentField, UserKeyField
 from ..runs.models import Task
 
 
@@ -21,7 +21,7 @@ class HumanTask(models.Model):
         Task, on_delete=models.CASCADE, primary_key=True, db_constraint=False, related_name="persons"
     )
     claimed_by = models.CharField(max_length=255, default="", blank=True)
-    claimer_id = models.BigIntegerField(null=True)
+    claimer_id = UserKeyField(null=True)
     claimed_at = MomentField(null=True)
     assignee = models.CharField(max_length=255, default="", blank=True)
     is_group = models.BooleanField(default=False)

@@ -6,10 +6,9 @@ from typing import Any
 
 from django.apps import apps
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, models, router
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, router
 from django.urls import get_resolver
 from django.utils.module_loading import import_string
 
@@ -82,7 +81,7 @@ def check_database(**_: object) -> list[CheckMessage]:
 
 
 def check_pages(**_: object) -> list[CheckMessage]:
-    """Check, if `urls.py` includes the pages, that the project has the apps, the middleware and the users for them."""
+    """Check, if `urls.py` includes the pages, that the project has the apps and the middleware for them."""
     if not _has_pages():
         return []
     wanted_apps = [*PAGE_APPS, *([SESSION_APP] if settings.SESSION_ENGINE.endswith("db") else [])]
@@ -94,18 +93,6 @@ def check_pages(**_: object) -> list[CheckMessage]:
         wanted = import_string(name)
         if not any(issubclass(each, wanted) for each in classes):
             found.append(_missing("middleware", name, "MIDDLEWARE"))
-    key: Any = get_user_model()._meta.pk
-    while key.remote_field:
-        key = key.target_field
-    if not isinstance(key, models.IntegerField):
-        found.append(
-            Error(
-                f"The pages of conductor_app need numbers as the primary keys of users, and {settings.AUTH_USER_MODEL} "
-                f"has a {type(key).__name__}.",
-                hint="Remove conductor_app.in_process.urls from urls.py: workflows and workers need no pages.",
-                id="conductor.E008",
-            )
-        )
     return found
 
 

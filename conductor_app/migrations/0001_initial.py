@@ -206,7 +206,7 @@ class Migration(migrations.Migration):
                 ('resolved_definition', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, to='conductor.resolveddefinition')),
                 ('depth', models.IntegerField(db_default=0, default=0)),
                 ('root_id', conductor_app.db.fields.IdField(blank=True, db_default='', default='', max_length=64)),
-                ('starter_id', models.BigIntegerField(db_default=0, default=0)),
+                ('starter_id', conductor_app.db.fields.UserKeyField(db_default=0, default=0)),
                 ('debug', conductor_app.db.fields.DocumentField(blank=True, null=True)),
             ],
             options={
@@ -360,7 +360,7 @@ class Migration(migrations.Migration):
                 ('updated_by', models.CharField(blank=True, default='', max_length=255)),
                 ('refusals', models.IntegerField(db_default=0, default=0)),
                 ('refused_at', conductor_app.db.fields.MomentField(null=True)),
-                ('owner_id', models.BigIntegerField(db_default=0, default=0)),
+                ('owner_id', conductor_app.db.fields.UserKeyField(db_default=0, default=0)),
             ],
             options={
                 'ordering': ['name'],
@@ -661,7 +661,7 @@ class Migration(migrations.Migration):
                 ('output', conductor_app.db.fields.DocumentField(default=dict)),
                 ('error', models.TextField(blank=True, default='')),
                 ('delivery', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='actions', to='conductor.eventdelivery')),
-                ('owner_id', models.BigIntegerField(db_default=0, default=0)),
+                ('owner_id', conductor_app.db.fields.UserKeyField(db_default=0, default=0)),
             ],
             options={
                 'indexes': [
@@ -684,7 +684,7 @@ class Migration(migrations.Migration):
                 ('updated_at', conductor_app.db.fields.MomentField(default=0)),
                 ('updated_by', models.CharField(blank=True, default='', max_length=255)),
                 ('revision', models.IntegerField(default=1)),
-                ('owner_id', models.BigIntegerField(db_default=0, default=0)),
+                ('owner_id', conductor_app.db.fields.UserKeyField(db_default=0, default=0)),
             ],
             options={
                 'ordering': ['name'],
@@ -1389,7 +1389,7 @@ class Migration(migrations.Migration):
                 ('updated_at', conductor_app.db.fields.MomentField(default=0)),
                 ('updated_by', models.CharField(blank=True, default='', max_length=255)),
                 ('next_slot_at', conductor_app.db.fields.MomentField(null=True)),
-                ('owner_id', models.BigIntegerField(db_default=0, default=0)),
+                ('owner_id', conductor_app.db.fields.UserKeyField(db_default=0, default=0)),
             ],
             options={
                 'ordering': ['name'],
@@ -1704,7 +1704,7 @@ class Migration(migrations.Migration):
                 ('user', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(django.db.models.functions.comparison.Coalesce(models.F('user'), models.Value(0)), django.db.models.functions.comparison.Coalesce(models.F('client'), models.Value('')), name='one_quota_per_caller'), models.CheckConstraint(condition=models.Q(('client__isnull', False), ('user__isnull', False), _negated=True), name='quota_has_one_caller')],
+                'constraints': [models.UniqueConstraint(conductor_app.db.fields.KeyOrNone('user'), django.db.models.functions.comparison.Coalesce(models.F('client'), models.Value('')), name='one_quota_per_caller'), models.CheckConstraint(condition=models.Q(('client__isnull', False), ('user__isnull', False), _negated=True), name='quota_has_one_caller')],
             },
         ),
         migrations.AddIndex(

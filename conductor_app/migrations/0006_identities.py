@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="humantask",
             name="claimer_id",
-            field=models.BigIntegerField(null=True),
+            field=conductor_app.db.fields.UserKeyField(null=True),
         ),
         migrations.AddField(
             model_name="userprofile",

@@ -2,6 +2,8 @@
 
 from django.db import migrations, models
 
+import conductor_app.db.fields
+
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -12,6 +14,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="bulkoperation",
             name="owner_id",
-            field=models.BigIntegerField(default=0, db_default=0),
+            field=conductor_app.db.fields.UserKeyField(default=0, db_default=0),
         ),
     ]

@@ -6,6 +6,8 @@ processes of the previous version write no `owner_id`, which the constraint allo
 
 from django.db import migrations, models
 
+import conductor_app.db.fields
+
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -16,7 +18,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="savedview",
             name="owner_id",
-            field=models.BigIntegerField(null=True, blank=True),
+            field=conductor_app.db.fields.UserKeyField(null=True, blank=True),
         ),
         migrations.RemoveConstraint(model_name="savedview", name="one_view_per_owner_and_name"),
         migrations.AddConstraint(
@@ -28,7 +30,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="auditentry",
             name="actor_id",
-            field=models.BigIntegerField(null=True, blank=True),
+            field=conductor_app.db.fields.UserKeyField(null=True, blank=True),
         ),
         migrations.AlterModelOptions(
             name="secret",

@@ -10,7 +10,7 @@ from django.db.models.sql.compiler import SQLCompiler
 
 from ..core.snapshot import NEVER
 from ..core.states import ATTEMPT, RUN, TASK, StateMachine
-from ..db.fields import DocumentField, IdField, MomentField
+from ..db.fields import DocumentField, IdField, MomentField, UserKeyField
 
 TASK_ONLY_STATUSES = ["COMPLETED_WITH_ERRORS", "SKIPPED"]
 
@@ -93,7 +93,7 @@ class Run(models.Model):
     root_id = IdField(default="", db_default="", blank=True)
     depth = models.IntegerField(default=0, db_default=0)
     # The user whose permissions the run has, without a foreign key: a deleted user has no permissions. 0: no limit.
-    starter_id = models.BigIntegerField(default=0, db_default=0)
+    starter_id = UserKeyField(default=0, db_default=0)
     failed_attempt_id = IdField(default="", blank=True)
     failed_refs = DocumentField(default=list)
     failed_names = DocumentField(default=list)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from django.db import models
 from django.db.models import Q
 
-from ..db.fields import Authored, DocumentField, IdField, MomentField
+from ..db.fields import Authored, DocumentField, IdField, MomentField, UserKeyField
 from ..db.statements import fetch
 
 WAITING, EXECUTED, FAILED = "POLLED", "EXECUTED", "FAILED"
@@ -28,7 +28,7 @@ class Schedule(Authored):
     name = models.CharField(max_length=255, unique=True)
     document = DocumentField(default=dict)
     tags = DocumentField(default=list)
-    owner_id = models.BigIntegerField(default=0, db_default=0)
+    owner_id = UserKeyField(default=0, db_default=0)
     workflow_name = models.CharField("definition", max_length=255)
     overlap = models.CharField(max_length=16, default="ALLOW")
     is_paused = models.BooleanField(default=False)

@@ -307,12 +307,12 @@ def evaluate(
     limit_seconds: float | None = None,
     *,
     key: str = "",
-    owner: int = 0,
+    owner: Hashable = 0,
 ) -> EvaluationResult:
     """Evaluate a script in the pool of this process, which owners and their keys share fairly.
 
     `limit_seconds`: the time limit, `EVALUATION_SECONDS` if it is None. `key`: such as the name of a definition.
-    `owner`: the user for whom the script runs; 0: the key stands for itself.
+    `owner`: the user for whom the script runs; 0 or "": the key stands for itself.
 
     Raises:
         ScriptsUnavailable: when no helper process is available.
@@ -343,7 +343,7 @@ class Pool:
         inputs: JsonValue,
         limit_seconds: float = EVALUATION_SECONDS,
         key: str = "",
-        owner: int = 0,
+        owner: Hashable = 0,
     ) -> "EvaluationResult":
         """Evaluate `source` with `inputs`. Errors of the script are part of the result and not raised.
 

@@ -77,6 +77,7 @@ def connect() -> None:
             refuse_patterns_as_names(model, column)
     message_handlers.connect_handlers()
     on_decision(record_decision)
+    audit.connect_access_signals()
     audit.announce_changes_of(ScopeRole)
     types = [each.type for each in STEP_TYPES.values() if each.is_built_in and not isinstance(each, AiTask)]
     registry.register_workers(types, registry.load_system_workers)
@@ -103,7 +104,7 @@ def connect_server() -> None:
     from ..processes import job_trigger
     from ..web.preferences import restore_preferences
 
-    audit.connect_access_signals()
+    audit.connect_user_signals()
     user_logged_in.connect(restore_preferences)
     connect_sign_in_signals()
     background.register(background.BackgroundWork(prune_sweeps={"prune_sessions": delete_expired_sessions}))

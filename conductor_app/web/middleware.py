@@ -37,6 +37,7 @@ from ..access.permissions import PagePermissions
 from ..access.tokens import ARTIFACT_PREFIX, check_session, is_artifact_host
 from ..core.errors import Forbidden
 from ..core.primitives import ID_PATTERN
+from ..db.fields import user_key
 from ..settings import conf
 from ..telemetry import log_context
 from ..telemetry import log_context as spans
@@ -254,7 +255,7 @@ def _actor_of(request: HttpRequest) -> Actor:
     user = request.user
     if not (user.is_authenticated and user.is_active and user.is_staff):
         return Actor("anonymous")
-    return Actor(user.get_username(), PagePermissions(user), user.pk, is_person=True)
+    return Actor(user.get_username(), PagePermissions(user), user_key(user.pk), is_person=True)
 
 
 class PageMessageMiddleware(PageOnlyMiddleware, MessageMiddleware):

@@ -59,10 +59,106 @@ browser.force_login(other)
 result = [before, *after, *(browser.get(f"/conductor/{each}").status_code for each in ("admin/", "api/secrets"))]
 """
 
+KEYS = """
+import re
+from accounts.models import User
+from conductor_app.access.commands.users import Subject, insert_grants
+from conductor_app.access.models import AuditEntry, CallerQuota, Grant, Preference
+from conductor_app.access.tokens import create_key
+from conductor_app.alerts.models import SavedView
+from conductor_app.bulk.models import BulkOperation
+from conductor_app.human_tasks.models import HumanTask
+from conductor_app.runs.models import Attempt, Run
+from conductor_app.schedules.models import Schedule
+from django.test import Client
+boss = User.objects.create_user("boss@example.com", is_staff=True, is_superuser=True)
+clerk = User.objects.create_user("clerk@example.com", is_staff=True)
+other = User.objects.create_user("other@example.com", is_staff=True)
+rights = ["CREATE", "READ", "UPDATE", "DELETE", "EXECUTE"]
+for kind, name in [("WORKFLOW_DEF", "ask"), ("WORKFLOW_SCHEDULE", "nightly"), ("EVENT_HANDLER", "paid")]:
+    insert_grants([Subject(user_id=clerk.pk)], kind, name, rights, "boss")
+browsers = {user: Client() for user in (boss, clerk, other)}
+for user, browser in browsers.items():
+    browser.force_login(user)
+def send(user, address, data=None, *, method="post", status=200, kind="application/json"):
+    reply = getattr(browsers[user], method)(f"/conductor/{address}", data, **({"content_type": kind} if kind else {}))
+    assert reply.status_code == status, (address, reply.status_code, reply.content[:2000].decode())
+    return reply
+def form(user, address, data, status=302):
+    return send(user, f"admin/{address}", data, kind="", status=status)
+def page(user, address, status=200):
+    reply = send(user, f"admin/{address}", method="get", kind="", status=status)
+    return " ".join(re.sub("<[^>]*>", "", reply.content.decode()).split())
+ask = {"name": "ask", "taskReferenceName": "ask", "type": "HUMAN"}
+send(boss, "api/metadata/workflow", {"name": "ask", "version": 1, "ownerEmail": "a@example.com", "tasks": [ask]})
+run_id = send(clerk, "api/workflow/ask", {}).content.decode()
+send(other, "api/workflow/ask", {}, status=403)
+key = Run.objects.get().starter_id
+assert str(clerk.pk) == str(key), key
+form(boss, "quotas/", {"do": "save", "kind": "user", "name": "clerk@example.com", "open_runs": "1"})
+send(clerk, "api/workflow/ask", {}, status=429)
+quotas = page(boss, "quotas/")
+assert "1 of 1" in quotas and "clerk@example.com" in quotas
+caller = f"user {key}"
+assert 'selected>' in send(boss, "admin/quotas/", {"edit": caller}, method="get", kind="").content.decode()
+form(boss, "quotas/", {"do": "remove", "caller": caller})
+assert not CallerQuota.objects.exists()
+schedule = {"name": "nightly", "cronExpression": "0 0 * * * *", "startWorkflowRequest": {"name": "ask"}}
+send(clerk, "api/scheduler/schedules", schedule)
+send(clerk, "api/scheduler/schedules/nightly/run")
+action = {"action": "start_workflow", "start_workflow": {"name": "ask", "input": {}}}
+handler = {"name": "paid", "event": "conductor:paid", "active": True, "actions": [action]}
+send(clerk, "api/event", handler)
+assert Schedule.objects.get().owner_id == key and set(Run.objects.values_list("starter_id", flat=True)) == {key}
+[task] = Attempt.objects.filter(run_id=run_id)
+form(clerk, f"human-tasks/{task.pk}/", {"do": "take"})
+assert HumanTask.objects.get(claimed_by="clerk@example.com").claimer_id == key
+assert "claimed by clerk@example.com" in page(boss, "human-tasks/")
+form(boss, f"human-tasks/{task.pk}/", {"do": "hand_on", "to": "user:other@example.com"})
+form(clerk, "views/", {"title": "of the clerk", "definition": "ask"})
+[view] = SavedView.objects.all()
+assert view.owner_id == key and "of the clerk" in page(clerk, "views/")
+assert "of the clerk" not in page(boss, "views/")
+form(clerk, "views/", {"do": "remove", "view": view.pk})
+assert not SavedView.objects.exists()
+form(clerk, "preferences/", {"density": "compact"})
+assert Preference.objects.get().user == clerk
+form(clerk, "bulk/plan/", {"definition": "ask", "action": "pause"})
+[operation] = BulkOperation.objects.all()
+assert operation.owner_id == key
+page(clerk, f"bulk/{operation.pk}/")
+own = AuditEntry.objects.filter(actor_id=key)
+assert own.exists() and not own.exclude(actor="clerk@example.com").exists()
+page(clerk, "conductor/auditentry/")
+for name in ("first", "second"):
+    id, secret = create_key(name)
+    token = send(other, "api/token", {"keyId": id, "keySecret": secret}).json()["token"]
+    started = Client().post("/conductor/api/workflow/ask", {}, "application/json", HTTP_X_AUTHORIZATION=token)
+    assert started.status_code == 200, started.content
+found = set(Run.objects.values_list("starter_id", flat=True)) - {key}
+assert len(found) == 2 and found == {str(each) if isinstance(key, str) else each for each in
+    User.objects.filter(application__isnull=False).values_list("pk", flat=True)}, found
+page(boss, "conductor/application/")
+page(boss, "conductor/grant/")
+clerk.delete()
+assert not Grant.objects.filter(target_id="ask", user__isnull=False).exists()
+page(boss, "quotas/")
+page(boss, f"conductor/run/{run_id}/change/")
+result = "done"
+"""
+USER_KEYS = pytest.mark.parametrize("shop", ["", "uuid", "text"], indirect=True, ids=["numbers", "UUIDs", "texts"])
+
 
 @pytest.mark.django_db(transaction=True)
+@USER_KEYS
 def test_all_pages_are_below_the_path_and_the_admin_site_of_the_project_stays_its_own(shop):
     assert shop.execute(CRAWL) == [[], True, 5, False, "Django-Verwaltung"]
+
+
+@pytest.mark.django_db(transaction=True)
+@USER_KEYS
+def test_what_users_own_and_may_do_is_stored_by_keys_of_any_type(shop):
+    assert shop.execute(KEYS) == "done"
 
 
 @pytest.mark.django_db(transaction=True)

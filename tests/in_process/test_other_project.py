@@ -164,15 +164,6 @@ def test_what_the_pages_need_and_the_project_lacks_is_an_error_with_a_hint(shop,
     assert "Traceback" not in said
 
 
-def test_users_whose_keys_are_no_numbers_are_an_error_only_with_the_pages(shop):
-    shop.variables = {"SHOP_UUID": "1"}
-    said = shop.call("check").stdout
-    assert "conductor.E008" in said and "accounts.User has a UUIDField" in said
-
-    shop.change(ROOT_URLCONF="shop.no_pages")
-    assert "no issues" in shop.manage("check")
-
-
 @pytest.mark.parametrize("name", ["django.contrib.auth", "django.contrib.contenttypes"])
 def test_an_app_whose_tables_are_missing_is_named(shop, name):
     shop.change(INSTALLED_APPS=sorted({"django.contrib.auth", "django.contrib.contenttypes", "conductor_app"} - {name}))

@@ -13,6 +13,7 @@ from django.db.models import Q, QuerySet
 from ...core.definition import structure_of
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...core.step_types.base import type_of_queue
+from ...db.fields import UserKey
 from ...utils import clock
 from ..audit import announce_access_change, record_access_change
 from ..authentication import Actor, current_actor
@@ -46,7 +47,7 @@ MAX_NAME_LENGTH = 100
 class Subject:
     """The id of a Django user or of a Django group; exactly one is set."""
 
-    user_id: int | None = None
+    user_id: UserKey | None = None
     group_id: int | None = None
 
 
@@ -141,7 +142,7 @@ def grant_to_creator(actor: Actor, made: Sequence[tuple[str, str]]) -> None:
     A task definition with the name of a built-in type gives no right to claim the tasks of all authors.
     """
     with transaction.atomic():
-        shared = _sharing_group_ids(actor.user_id)
+        shared = _sharing_group_ids(actor.user_id) if actor.user_id else []
         for target_type, name in made:
             is_built_in = target_type == TASK_DEF and structure_of(type_of_queue(name)).is_built_in
             withheld = {EXECUTE} if is_built_in else set()
@@ -166,9 +167,9 @@ def grant_to_current_actor(made: Sequence[tuple[str, str]]) -> None:
         grant_to_creator(actor, made)
 
 
-def _sharing_group_ids(user_id: int | None) -> list[tuple[Group, dict[str, Any]]]:
+def _sharing_group_ids(user_id: UserKey) -> list[tuple[Group, dict[str, Any]]]:
     """Return the groups of a user that have default accesses to their members' objects."""
-    facts = GroupProfile.objects.filter(group__user=user_id).select_related("group")
+    facts = GroupProfile.objects.filter(group__user__pk=user_id).select_related("group")
     return [(each.group, each.default_access) for each in facts if each.default_access]
 
 

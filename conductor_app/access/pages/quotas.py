@@ -13,13 +13,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import Invalid, RequestRefused
+from ...db.fields import UserKey, user_key
 from ...payloads import commands
 from ...utils import clock
 from ...web.badges import format_count, format_size
 from ...web.pages import Page, require_permission, show_refusal
 from .. import quotas
 from ..models import CallerQuota
-from ..quotas import QUOTA_FIELDS, RATES, Rate, caller_of_row
+from ..quotas import QUOTA_FIELDS, RATES, Rate, caller_of_row, caller_of_user
 
 PERMISSION = "conductor.change_callerquota"
 MIB = 1024 * 1024
@@ -39,7 +40,7 @@ class QuotaCaller:
     kind: str
     name: str
     label: str
-    user_id: int | None = None
+    user_id: UserKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +108,21 @@ class QuotasPage(Page):
 
 def _name_callers(keys: Sequence[str]) -> Iterator[QuotaCaller]:
     """Yield the callers with their names. Deleted users are left out."""
-    ids = [int(key.removeprefix("user ")) for key in keys if key.startswith("user ")]
-    users = {user.pk: user for user in get_user_model().objects.filter(pk__in=ids).select_related("application")}
+    ids = [key.removeprefix("user ") for key in keys if key.startswith("user ")]
+    found = get_user_model()._default_manager.filter(pk__in=ids).select_related("application")
+    users = {caller_of_user(user.pk): user for user in found}
     for key in keys:
         kind, _separator, id = key.partition(" ")
         if not key:
             yield QuotaCaller(key, quotas.EVERY_CALLER, "", _("all others"))
         elif kind == "client":
             yield QuotaCaller(key, quotas.CLIENT, id, id)
-        elif user := users.get(int(id)):
+        elif user := users.get(key):
             application = getattr(user, "application", None)
             if application:
-                yield QuotaCaller(key, quotas.APPLICATION, application.pk, application.name, user.pk)
+                yield QuotaCaller(key, quotas.APPLICATION, application.pk, application.name, user_key(user.pk))
             else:
-                yield QuotaCaller(key, quotas.USER, user.get_username(), user.get_username(), user.pk)
+                yield QuotaCaller(key, quotas.USER, user.get_username(), user.get_username(), user_key(user.pk))
 
 
 def _build_lines(callers: Sequence[QuotaCaller], rows: dict[str, CallerQuota]) -> list[dict[str, Any]]:

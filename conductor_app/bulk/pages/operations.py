@@ -19,6 +19,7 @@ from ...access.visibility import may, visible
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.failure_grouping import stable_title
 from ...core.states import BULK, PAUSED, RUNNING
+from ...db.fields import user_key
 from ...definitions.models import WorkflowDefinition
 from ...explanations.cause import failure_reasons
 from ...failures.models import FailureGroup
@@ -326,7 +327,7 @@ class BulkOperationPage(ObjectPage):
             "is_final": not is_open and not any(each.result and each.result.is_open for each in item_rows),
             "may_pause": BULK.allows(row.state, "pause"),
             "may_resume": bool(row.resume_state) and not row.is_waiting_for_approval,
-            "is_own": row.by == request.user.get_username() or row.owner_id == request.user.pk,
+            "is_own": row.by == request.user.get_username() or row.owner_id == user_key(request.user.pk),
             "may_stop": BULK.allows(row.state, "stop"),
             "may_act": _may_act_on(request, row),
             "progress": _progress_text(row, result),
@@ -380,7 +381,7 @@ class BulkExportPage(ObjectPage):
 
 def _may_act_on(request: HttpRequest, row: BulkOperation) -> bool:
     """Return True if the user may control all runs that the operation can select, or owns it and may control some."""
-    if row.owner_id == request.user.pk:
+    if row.owner_id == user_key(request.user.pk):
         return may(request.user, PERMISSION)
     workflow = selected_workflow(row.selection)
     return request.user.has_perm(PERMISSION) or bool(workflow and may(request.user, PERMISSION, Run(name=workflow)))

@@ -19,6 +19,7 @@ from ...access.permissions import name_field, permission_set_of
 from ...core.errors import Invalid, NotFound, OutputInvalid, RequestRefused
 from ...core.schemas import format_value
 from ...core.states import COMPLETED
+from ...db.fields import user_key
 from ...definitions.store import parsed_definition
 from ...runs.models import Attempt
 from ...tasks.pages.task_panel import attempts_for_panel, origin_views, without_question
@@ -87,7 +88,7 @@ class HumanTasksPage(Page):
 
 def current_person(request: HttpRequest) -> Actor:
     """Return the user as the actor of a command."""
-    user_id = int(request.user.pk or 0)
+    user_id = user_key(request.user.pk or 0)
     return Actor(request.user.get_username(), permission_set_of(user_id), user_id)
 
 

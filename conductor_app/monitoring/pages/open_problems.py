@@ -3,6 +3,7 @@
 A page shows the counts of this process. The header counts when it refreshes, so that no page runs a statement for it.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from time import monotonic
 
@@ -48,7 +49,7 @@ class OpenProblems:
         return [*found, (queues % {"count": self.queues}, attention)] if self.queues else found
 
 
-_counted: process_state.Slot[dict[int, tuple[float, OpenProblems]]] = process_state.slot(dict)
+_counted: process_state.Slot[dict[Hashable, tuple[float, OpenProblems]]] = process_state.slot(dict)
 
 
 def known_problems(request: HttpRequest) -> OpenProblems | None:
@@ -84,5 +85,5 @@ def _counted_within(request: HttpRequest, seconds: int) -> OpenProblems | None:
     return problems if problems is not None and monotonic() - counted_at < seconds else None
 
 
-def _key(request: HttpRequest) -> int:
-    return ALL_RUNS if sees_all_runs() else int(request.user.pk or NOT_SIGNED_IN)
+def _key(request: HttpRequest) -> Hashable:
+    return ALL_RUNS if sees_all_runs() else request.user.pk or NOT_SIGNED_IN
