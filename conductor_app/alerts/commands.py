@@ -23,8 +23,16 @@ from ..runs.store.due_rows import handle_each
 from ..runs.store.outbox import send
 from ..utils import clock, randomness
 from .models import Alert, AlertFiring, AlertTarget, SavedView
-from .queries import measure_alert, newest_failure, own_views, rule_of, subject_of, views_without_user
-from .rules import NOTHING_FOUND, check_rule
+from .queries import (
+    NOTHING_FOUND,
+    check_rule,
+    measure_alert,
+    newest_failure,
+    own_views,
+    rule_of,
+    subject_of,
+    views_without_user,
+)
 
 MAX_TARGETS = 100
 MAX_VIEWS = 200

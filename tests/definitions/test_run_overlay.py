@@ -7,7 +7,7 @@ from conductor_app.definitions.diagram.layout import diagram
 from conductor_app.definitions.diagram.marks import IterationChoice, StepMark, StepMarks, parse_choice
 from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.runs.models import Attempt, Run
-from conductor_app.runs.timeline.diagram_marks import iteration_filters, marks_of_run
+from conductor_app.runs.timeline.queries import iteration_filters, marks_of_run
 from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import join, simple, step_of
 from tests.scenario import claim_and_report, claim_next, define_task, start_run_of

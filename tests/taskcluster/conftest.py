@@ -13,7 +13,7 @@ from django.test import Client
 from conductor_app.processes import sweeps
 from conductor_app.runs.models import PulseMessage
 from conductor_app.taskcluster.commands import tasks as claims
-from conductor_app.taskcluster.queries.tasks import format_timestamp
+from conductor_app.taskcluster.queries import format_timestamp
 from tests.scenario import run_commit_hooks
 
 HOUR = 3600

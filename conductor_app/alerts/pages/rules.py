@@ -26,8 +26,10 @@ from .. import commands
 from ..models import Alert, AlertFiring, AlertTarget, SavedView
 from ..queries import (
     KIND_LABELS,
+    MAX_NAMED,
     BackTest,
     back_test,
+    check_rule,
     is_of_visible_workflow,
     kind_label,
     registered_subjects,
@@ -35,7 +37,6 @@ from ..queries import (
     subject_of,
     visible_views,
 )
-from ..rules import MAX_NAMED, check_rule
 from .saved_views import list_address
 from .targets import CHANGE_PERMISSION, KIND_TEXTS, VIEW_PERMISSION, delivery_pill, settings_text
 

@@ -61,7 +61,7 @@ from ..queries.health import (
     is_sweep_late,
     operations_to_approve,
 )
-from ..queries.overview import overdue_runs
+from ..queries.system import overdue_runs
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,7 @@
-"""State of the server for the system page: sweeps, configuration and recommendations."""
+"""State of the server for the system page: sweeps, configuration and recommendations.
+
+Figures of the overview: runs that take longer than usual.
+"""
 
 import os
 from collections.abc import Iterator
@@ -9,9 +12,12 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from ...access.visibility import visible
 from ...db.size import DatabaseStatus
+from ...definitions.durations import ENOUGH, TypicalDuration
+from ...definitions.models import DurationBaseline
 from ...failures.models import Failure
-from ...runs.models import PUBLISH, Message
+from ...runs.models import PUBLISH, Message, Run
 from ...runs.queries.messages import count_undelivered
 from ...settings import conf
 from ...settings import table as conf_table
@@ -187,3 +193,25 @@ def _backlog_advice(now: int) -> Iterator[OperatorAdvice]:
     if uncounted:
         sentence = ngettext("%(n)s failure is not grouped yet.", "%(n)s failures are not grouped yet.", uncounted)
         yield OperatorAdvice("waiting", sentence % {"n": uncounted})
+
+
+MAX_DEFINITIONS, MAX_RUNS = 40, 8
+
+
+def overdue_runs(now: int) -> list[tuple[Run, TypicalDuration]]:
+    """Return open runs that take much longer than typical, oldest first. Runs two queries."""
+    rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH).order_by("-measured_at")[:MAX_DEFINITIONS]
+    usual = {(row.name, row.version): TypicalDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}
+    if not usual:
+        return []
+    overdue = Q()
+    for (name, version), each in usual.items():
+        overdue |= Q(name=name, version=version, created_at__lt=now - max(2 * each.p95, each.p95 + 60_000))
+    found = (
+        visible(Run.objects.defer_payloads())
+        .defer("domains")
+        .filter(overdue, status="RUNNING")
+        .order_by("created_at")[:MAX_RUNS]
+    )
+    late = [(run, usual[run.name, run.version]) for run in found]
+    return [(run, each) for run, each in late if each.is_slow(run.duration_ms(now))]

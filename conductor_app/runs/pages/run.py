@@ -47,8 +47,7 @@ from ..documents.workflows import export_run
 from ..models import Run
 from ..queries.recent import run_key
 from ..queries.retention import explain_missing_run
-from ..timeline.diagram_marks import iteration_filters, marks_of_run
-from ..timeline.queries import TaskRow, is_held, task_rows
+from ..timeline.queries import TaskRow, is_held, iteration_filters, marks_of_run, task_rows
 from ..timeline.tree import shown_status
 from .actions import RUN_ACTIONS, available_actions, label_context, require_run_permission
 from .debugger import DEBUG_PERMISSION, debugger_tab

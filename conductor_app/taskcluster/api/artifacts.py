@@ -24,7 +24,7 @@ from ...utils import clock
 from ..commands import artifacts, tasks
 from ..core.decisions import ERROR, LINK, OBJECT, REFERENCE, S3, ArtifactValue
 from ..models import Artifact
-from ..queries.tasks import format_timestamp, worker_facts
+from ..queries import format_timestamp, worker_facts
 from . import base
 from .view import GET_ARTIFACT_SCOPES, ApiMethod, TaskclusterRequest, TaskclusterView, task_credentials
 

@@ -17,7 +17,7 @@ from ..auth.commands import ClientSettings
 from ..auth.scopes import expand_saved_scopes, scope_set
 from ..auth.signatures import HawkRequest, identify_caller
 from ..models import ScopeRole
-from ..queries.tasks import format_timestamp
+from ..queries import format_timestamp
 from .base import PAGE_QUERY_OPTIONS, Json, NoContent, PageOptions, parse_page, parse_timestamp
 from .view import (
     CREATE_CLIENT_SCOPES,

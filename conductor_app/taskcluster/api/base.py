@@ -30,7 +30,7 @@ from ...utils.json_values import find_unreadable, is_too_deep, loads
 from ...web.api.operations import JSON
 from ...web.client_views import log_transient_error, taskcluster_error
 from ...web.request_bodies import decompress, to_utf8, without_mark
-from ..queries.tasks import format_timestamp
+from ..queries import format_timestamp
 from .schemas import SCHEMAS, SLUGID_PATTERN, schema_errors
 
 NO_CACHE = "no-store no-cache must-revalidate"

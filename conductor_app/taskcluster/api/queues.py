@@ -13,9 +13,9 @@ from ...core.snapshot import NEVER
 from ...runs.models import Attempt
 from ...tasks.models import Queue, Worker
 from ...utils import clock
+from .. import queries
 from ..commands.rows import declare_worker, quarantine
-from ..queries import tasks as queries
-from ..queries.tasks import format_timestamp, queue_facts, recent_attempts, worker_facts
+from ..queries import format_timestamp, queue_facts, recent_attempts, worker_facts
 from .base import PAGE_QUERY_OPTIONS, Json, parse_page, parse_timestamp
 from .tasks import task_document
 from .view import (

@@ -9,7 +9,7 @@ import jsonschema_rs
 from ...core.primitives import JsonValue
 from ...utils.json_values import schema_message
 from ..core.snapshot import EXCEPTIONS
-from ..queries.tasks import PRIORITIES
+from ..queries import PRIORITIES
 
 SLUGID_PATTERN = r"^[A-Za-z0-9_-]{8}[Q-T][A-Za-z0-9_-][CGKOSWaeimquy26-][A-Za-z0-9_-]{10}[AQgw]$"
 """A UUID of version 4 in URL-safe base64, as Taskcluster names tasks and groups."""

@@ -16,7 +16,7 @@ from ..commands.rows import find_group
 from ..commands.tasks import PRIORITIZE, ClaimedTask, NewTask, apply_action
 from ..core.snapshot import COMPLETED, FAILED, StandaloneTask
 from ..models import StandaloneTask as StandaloneTaskRow
-from ..queries.tasks import (
+from ..queries import (
     NAMES_OF_PRIORITIES,
     PRIORITIES,
     format_timestamp,

@@ -31,7 +31,7 @@ from ..core.decisions import LINK, OBJECT, S3, ArtifactValue
 from ..core.snapshot import PublishMessage, StandaloneTask
 from ..models import Artifact, TaskGroup
 from ..models import StandaloneTask as StandaloneTaskRow
-from ..queries.tasks import format_timestamp
+from ..queries import format_timestamp
 from .rows import ARTIFACT_CREATED, PUBLISHERS, pulse_message
 
 Hashes = Mapping[str, str]

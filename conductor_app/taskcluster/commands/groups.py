@@ -24,7 +24,7 @@ from ..core.decisions import Command
 from ..core.snapshot import Effect, StandaloneTask
 from ..models import StandaloneTask as StandaloneTaskRow
 from ..models import TaskGroup
-from ..queries.tasks import NAMES_OF_PRIORITIES
+from ..queries import NAMES_OF_PRIORITIES
 from .change import change_task
 from .rows import find_group, publish_group_message
 from .tasks import PRIORITIZE, apply_action

@@ -21,14 +21,7 @@ from ...utils.process_state import Slot
 from .. import store
 from ..core.snapshot import DEADLINE, Effect, PublishMessage, StandaloneTask
 from ..models import TaskGroup
-from ..queries.tasks import (
-    NAMES_OF_PRIORITIES,
-    format_timestamp,
-    group_document,
-    queue_facts,
-    status_document,
-    worker_facts,
-)
+from ..queries import NAMES_OF_PRIORITIES, format_timestamp, group_document, queue_facts, status_document, worker_facts
 from ..store import NewPulseMessage
 
 PUBLISHERS = EventStep.type

@@ -26,7 +26,7 @@ from .. import store
 from ..core import decisions
 from ..core.decisions import Command, apply_command
 from ..core.snapshot import PublishMessage, StandaloneTask
-from ..queries.tasks import NAMES_OF_PRIORITIES
+from ..queries import NAMES_OF_PRIORITIES
 from . import rows
 from .change import change_task, save_decision
 from .rows import PUBLISHERS, is_quarantined, pulse_message, record_worker

@@ -39,8 +39,9 @@ from ...web.pages import BoundedChangeList, PageQuery, ReadOnlyAdmin, moment_col
 from ...web.templates import render_to_string
 from ..commands import groups
 from ..models import StandaloneTask, TaskGroup
-from ..queries.groups import (
+from ..queries import (
     ENDED_BADLY,
+    NAMES_OF_PRIORITIES,
     URGENCY,
     GroupProgress,
     first_failure,
@@ -50,7 +51,6 @@ from ..queries.groups import (
     open_deadlines,
     tasks_of_group,
 )
-from ..queries.tasks import NAMES_OF_PRIORITIES
 
 PAGE_SIZE = 100
 MAX_SEARCH_LENGTH = 200

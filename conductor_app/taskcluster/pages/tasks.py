@@ -41,7 +41,7 @@ from ..commands.artifacts import read_page, resolve_link
 from ..commands.tasks import PRIORITIZE, apply_action
 from ..core.decisions import REFERENCE
 from ..models import Artifact, StandaloneTask, TaskGroup
-from ..queries.tasks import (
+from ..queries import (
     NAMES_OF_PRIORITIES,
     PRIORITIES,
     RequiredTaskView,

@@ -1,1 +1,0 @@
-"""Queries about standalone tasks and task groups."""
