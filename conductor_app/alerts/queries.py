@@ -1,11 +1,9 @@
-"""What alerts measure: counts of runs in the window of an alert, and a back-test over the last seven days.
+"""What alerts measure, and a back-test of an alert over the last seven days.
 
-A slice registers what alerts can measure besides the runs of a view, such as budgets.
-
-Rules on workflows: a failure has a new cause, a resolved cause came back, or a queue has no workers.
-
-A rule compares what it finds with what it found at its last check. It fires for what is new, once, and its incident
-ends when nothing is left of what it fired for.
+An alert on runs counts those of its view in a window. A slice registers what else alerts can measure, such as budgets.
+A rule on workflows (a failure has a new cause, a resolved cause came back, a queue has no workers) compares what it
+finds with what it found at its last check. It fires for what is new, once, and its incident ends when nothing is left
+of what it fired for.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Answers about runs as documents: the cause, the plan of an operation, and a comparison.
-
-Views that explain a run, and that plan an operation before it is applied.
-"""
+"""Views that explain a run, or plan an operation before it is applied, and the documents of causes and plans."""
 
 from dataclasses import asdict, replace
 from typing import Any

@@ -1,9 +1,7 @@
-"""Standalone tasks in Taskcluster's format, why they wait, and their queues and workers.
+"""Standalone tasks in Taskcluster's format, why they wait, their queues and workers, and the progress of task groups.
 
 API replies and Pulse messages share the documents. The functions accept core values and rows alike: both have the same
-attribute names.
-
-Task groups for the pages: their progress, their first failure, and their tasks, the most urgent ones first.
+attribute names. The tasks of a group come the most urgent ones first, with its first failure.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

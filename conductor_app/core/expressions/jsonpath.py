@@ -1,8 +1,4 @@
-"""JSONPath as Jayway 2.4 reads it: the parser of paths and of the filters in them, the conditions, and the functions.
-
-The conditions inside `[?(…)]`, the functions that a path may call, as Jayway 2.4 has them, and literal values.
-
-Parser of paths and of the filters in them, as Jayway 2.4 reads them.
+"""JSONPath as Jayway 2.4 reads it: literal values, conditions inside `[?(…)]`, functions, and the parser of paths.
 
 In a filter, `||` binds weakest, then `&&`, then `!` and parentheses.
 """
@@ -527,7 +523,7 @@ _OPERATOR = re.compile(r"[<>=!~]+|[A-Za-z]+(?=\s)")
 _PATTERN = re.compile(r"/((?:[^/\\]|\\.)*)/([a-zA-Z]*)", re.DOTALL)
 
 Condition = Any
-"""One of the conditions of `jsonpath_conditions.py`."""
+"""One of the conditions above."""
 
 
 class ConditionParser:

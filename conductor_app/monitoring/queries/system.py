@@ -1,7 +1,4 @@
-"""State of the server for the system page: sweeps, configuration and recommendations.
-
-Figures of the overview: runs that take longer than usual.
-"""
+"""State of the server for the system page (sweeps, configuration, recommendations), and runs that take unusually long."""
 
 import os
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
-"""Rows of a run's timeline, with attempts as segments in percent of the whole span, and the lives of a run.
+"""What the page of a run shows of its tasks: rows of the timeline, and the marks of its diagram.
 
-State of the steps of a definition in a run, and the tasks of the iterations that a diagram shows.
+The attempts of a row are segments in percent of the whole span. A diagram has the state of each step, and the tasks of
+the iterations that are chosen.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
