@@ -424,10 +424,6 @@ def compile_path(text: str) -> Path:
     return path if cursor.is_at_end else cursor.refuse("unexpected character")
 
 
-def _read_inner_path(cursor: Cursor) -> Path:
-    return _read_path(cursor, _INNER_NAME)
-
-
 def _read_path(cursor: Cursor, name_pattern: re.Pattern[str]) -> Path:
     """Read `$` or `@` and all the segments behind it."""
     begin = cursor.at
@@ -482,7 +478,7 @@ def _bracket(cursor: Cursor) -> Any:
         return Slice(start, stop)
     if cursor.match(_FILTER):
         with cursor.nested():
-            condition = ConditionParser(cursor, _read_inner_path).read_alternatives()
+            condition = ConditionParser(cursor).read_alternatives()
             if not cursor.match(_FILTER_END):
                 cursor.refuse("expected ')]'")
         return Filter(condition)
@@ -513,7 +509,7 @@ def _arguments(cursor: Cursor) -> tuple[Any, ...]:
 def _argument_list(cursor: Cursor) -> tuple[Any, ...]:
     arguments = []
     while True:
-        arguments.append(ConditionParser(cursor, _read_inner_path).argument())
+        arguments.append(ConditionParser(cursor).argument())
         if cursor.skip_blanks().accept(")"):
             return tuple(arguments)
         cursor.expect(",")
@@ -527,11 +523,10 @@ Condition = Any
 
 
 class ConditionParser:
-    """Parser of conditions. `read_path` reads the paths inside, which in turn may contain conditions."""
+    """Parser of conditions. The paths inside may in turn contain conditions."""
 
-    def __init__(self, cursor: Cursor, read_path: Callable[[Cursor], Path]) -> None:
+    def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
-        self._read_path = read_path
 
     def read_alternatives(self) -> Condition:
         """Read conditions joined by `||`."""
@@ -548,7 +543,7 @@ class ConditionParser:
 
     def _path(self, *absolute_marks: str) -> Operand:
         is_absolute = self._cursor.is_at(*absolute_marks)
-        path = self._read_path(self._cursor)
+        path = _read_path(self._cursor, _INNER_NAME)
         if is_absolute:
             self._cursor.absolutes.append(path)
         return Operand(path, is_absolute)

@@ -1,4 +1,4 @@
-"""State of the server for the system page (sweeps, configuration, recommendations), and runs that take unusually long."""
+"""State of the server for the system page (sweeps, configuration, recommendations), and runs that take too long."""
 
 import os
 from collections.abc import Iterator
