@@ -188,14 +188,15 @@ class TrendChart:
 
     @property
     def shown_markers(self) -> list[dict[str, Any]]:
-        """Return the markers inside the range, with the texts of the list below the chart."""
+        """Return the markers inside the range, with the time and the labels of each for the list below the chart."""
         inside = [marker for marker in self.markers if self.time_range.place(marker.at) is not None][-MAX_MARKERS:]
         found: list[dict[str, Any]] = []
         for marker in sorted(inside, key=lambda marker: marker.at):
             place = 100 * (marker.at - self.time_range.since) / self.time_range.length_ms
             if not found or place - found[-1]["place"] >= MARKER_GAP:
-                found.append({"place": place, "x": _percent(place / 100), "texts": []})
-            found[-1]["texts"].append(f"{marker.label}, {format_bar_time(marker.at, self.time_range)}")
+                time = format_bar_time(marker.at, self.time_range)
+                found.append({"place": place, "x": _percent(place / 100), "time": time, "labels": []})
+            found[-1]["labels"].append(marker.label)
         return found
 
     def _y(self, value: int) -> str:

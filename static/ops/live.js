@@ -138,12 +138,14 @@
     }
 
     apply(html, revision) {
-      const before = announcedTexts(this.root);
+      const before = announcedTexts(this.root), wasFinal = this.final;
       const fresh = parseHtml(html);
       morphChildren(this.root, fresh);
       if (revision) this.root.dataset.rev = revision;
       if (fresh.querySelector("[data-final]") || this.root.querySelector("[data-final]")) this.root.dataset.final = "";
       else delete this.root.dataset.final;
+      // What has just ended, such as a bulk operation, changes the counts of the header.
+      if (this.final && !wasFinal) fragments.find(({ root }) => root.id === "strip")?.update();
       announce(before, announcedTexts(this.root));
       document.dispatchEvent(new CustomEvent("ops:changed", { detail: this.root }));
     }

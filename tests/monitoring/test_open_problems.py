@@ -96,6 +96,18 @@ def test_the_problems_are_counted_once_in_a_few_seconds(operator, troubled):
     assert second <= first - 2
 
 
+def test_the_header_counts_anew_on_the_overview_and_after_an_action(operator, troubled):
+    operator.get(STATUS_BAR)
+    run = Run.objects.get(status="FAILED")
+    plan = {"do": "terminate", "revision": str(run.revision), "confirm": "yes"}
+    page = html(operator.post(f"/admin/runs/{Run.objects.get(status='RUNNING').pk}/plan/", plan, follow=True))
+    Run.objects.filter(pk=run.pk).update(status="COMPLETED")
+
+    for text in (page, html(operator.get("/admin/"))):
+        [address] = re.findall(r'data-live="(/admin/status-bar/[^"]*)"\s+data-every="15"\s+data-load-now', text)
+        assert "failed" not in page_text(operator.get(address))
+
+
 def test_the_header_counts_only_what_the_user_may_see(operator, clock):
     teams = create_teams()
     Run.objects.filter(status="FAILED").exclude(name__startswith=ALPHA).update(status="COMPLETED")

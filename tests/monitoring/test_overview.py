@@ -214,8 +214,8 @@ def test_releases_at_nearly_the_same_time_share_a_number_and_are_listed_below_th
     first, second = chart.shown_markers
     shown = render_to_string("ops/web/chart.html", {"chart": chart})
 
-    assert [text.partition(",")[0] for text in second["texts"]] == ["order v60000", "order v1"]
-    assert first["texts"][0] in shown and " · ".join(second["texts"]) in shown
+    assert (first["labels"], second["labels"]) == (["order v28800000"], ["order v60000", "order v1"])
+    assert f"{first['time']}: order v28800000" in shown and f"{second['time']}: order v60000, order v1" in shown
 
 
 def test_the_range_fits_the_age_of_the_runs(operator, clock):

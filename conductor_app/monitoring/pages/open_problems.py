@@ -61,11 +61,11 @@ def count_problems(request: HttpRequest) -> OpenProblems:
     """Return the problems with the work that the user may see.
 
     Runs two statements, and a third if a queue is not polled, at most every KEPT_SECONDS for all who see all runs, and
-    for each other user.
+    for each other user. The header of the overview and of a page after an action asks for a count of its own.
     """
     if not may(request.user, VIEW_RUN):
         return OpenProblems()
-    if (kept := _counted_within(request, KEPT_SECONDS)) is not None:
+    if "fresh" not in request.GET and (kept := _counted_within(request, KEPT_SECONDS)) is not None:
         return kept
     now = clock.now()
     failed = Run.objects.filter(status__in=UNSUCCESSFUL_STATUSES, ended_at__gte=now - DAY).order_by()
