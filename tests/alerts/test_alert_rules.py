@@ -159,3 +159,24 @@ def test_each_rule_has_a_button_that_turns_it_on(operator, mailbox):
     page = page_text(operator.get("/admin/alerts/"))
 
     assert page.count("Turn on ") > 3 and "Turn on New cause New cause" in page
+
+
+def test_a_rule_that_is_on_for_all_workflows_has_no_button(operator, clock, mailbox):
+    turn_on(operator, "new_cause", mailbox, "order")
+    assert 'value="new_cause"' in html(operator.get(PAGE))
+
+    turn_on(operator, "new_cause", mailbox)
+
+    page = operator.get(PAGE)
+    assert 'value="new_cause"' not in html(page) and 'value="returned_cause"' in html(page)
+    assert "On New cause A run failed" in page_text(page)
+
+
+def test_what_fires_now_comes_first(operator, clock, mailbox):
+    turn_on(operator, "new_cause", mailbox)
+    turn_on(operator, "unpolled_queue", mailbox)
+    Alert.objects.filter(kind="unpolled_queue").update(incident_at=clock.now(), last_fired_at=clock.now())
+
+    assert "Queue without workers All workflows" in (page := page_text(operator.get(PAGE)))
+    assert page.index("Queue without workers All workflows") < page.index("New cause All workflows")
+    assert "Firing" in page

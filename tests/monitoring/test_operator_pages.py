@@ -60,7 +60,7 @@ def test_the_overview_lists_problems(operator, clock):
     page = page_text(operator.get("/admin/"))
 
     assert "at charge – no funds" in page
-    assert "No worker polls ship: 1 pending" in page
+    assert "No worker has ever polled ship: 1 pending" in page
     assert "timers are not processed" in page
 
 

@@ -221,7 +221,15 @@ def test_work_without_a_limit_has_none(operator, clock):
     Scenario(clock, step("pay"))
 
     assert "Limits" not in page_text(operator.get(queue("pay")))
-    assert "No workers polling – 1 queued" in page_text(operator.get(queue("pay")))
+    assert "No worker has ever polled this queue: 1 queued" in page_text(operator.get(queue("pay")))
+
+
+def test_a_queue_whose_workers_are_gone_says_since_when_on_its_page_and_on_the_overview(operator, clock):
+    Scenario(clock, step("pay"))
+    Poller.objects.create(task_type="pay", worker="w", polled_at=clock.now() - 3 * 3_600_000)
+
+    assert "No worker has polled for 3 h: 1 queued" in page_text(operator.get(queue("pay")))
+    assert "No worker has polled pay for 3 h: 1 pending" in page_text(operator.get("/admin/"))
 
 
 def test_pending_tasks_are_delayed_and_canceled_permanently(operator, limited, clock):

@@ -73,14 +73,15 @@ NUMBERS = {
 
 
 class AlertsPage(Page):
-    """Rules, alerts on the runs of views, targets and history."""
+    """Rules and alerts on the runs of views, those that fire first; then targets and history."""
 
     name, title, permission = "alerts", gettext_lazy("Alerts"), VIEW_PERMISSION
     template = "ops/alerts/alerts.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         rows = Alert.objects.select_related("view").prefetch_related("targets").order_by("workflow", "view", "pk")
-        alerts = list(rows[:MAX_ALERTS])
+        alerts = sorted(rows[:MAX_ALERTS], key=lambda alert: alert.incident_at is None)
+        on_everywhere = {alert.kind for alert in alerts if alert.view is None and not alert.workflow}
         targets = AlertTarget.objects.annotate(alert_count=Count("alerts")).defer("sealed")
         tried = next((each for each in alerts if each.view_id and str(each.pk) == request.GET.get("try")), None)
         may_act = request.user.has_perm(CHANGE_PERMISSION)
@@ -89,6 +90,10 @@ class AlertsPage(Page):
             "tested_alert": tried,
             **(_back_test_context(tried) if tried else {}),
             **(_choices(request) if may_act else {}),
+            "rules": [
+                {"kind": kind, "label": RULES[kind][0], "text": RULES[kind][1], "is_on": kind in on_everywhere}
+                for kind in RULE_KINDS
+            ],
             "targets": [(row, kind_label(row.kind), settings_text(row)) for row in targets],
             "choices": [(row, kind_label(row.kind)) for row in targets],
             "target_kinds": [(kind, KIND_LABELS[kind], KIND_TEXTS[kind]) for kind in ALERT_TARGET_KINDS],
@@ -142,13 +147,12 @@ class AlertPage(ObjectPage):
 
 
 def _choices(request: HttpRequest) -> dict[str, Any]:
-    """Return what the forms offer: rules, workflows, views, kinds of alerts, and budgets."""
+    """Return what the forms offer: workflows, views, kinds of alerts, and budgets."""
     names = visible(WorkflowDefinition.objects.all()).order_by("name").values_list("name", flat=True).distinct()
     subjects = {
         kind: subject for kind, subject in registered_subjects().items() if request.user.has_perm(subject.permission)
     }
     return {
-        "rules": [(kind, *RULES[kind]) for kind in RULE_KINDS],
         "workflows": list(names[:MAX_CHOICES]),
         "views": [(str(pk), name) for pk, name in visible_views(request).values_list("pk", "name")[:MAX_CHOICES]],
         "chosen_view": request.GET.get("view", ""),

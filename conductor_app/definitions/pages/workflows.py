@@ -66,7 +66,7 @@ FLAG_TONES = {"broken reference": "failed", "no timeout": "waiting", "no worker"
 FLAG_LABELS = {
     "broken reference": gettext_lazy("broken reference"),
     "no timeout": gettext_lazy("no timeout"),
-    "no worker": gettext_lazy("no worker"),
+    "no worker": gettext_lazy("never polled"),
     "unused": gettext_lazy("unused"),
 }
 FLAG_ICONS = {"broken reference": "failed", "unused": "skipped"}

@@ -550,6 +550,7 @@ def _unpolled_queues(states: list[QueueState], now: int) -> list[dict[str, Any]]
             "queue": queue,
             "address": queue_address(queue.name),
             "oldest": format_duration(now - (queue.oldest_at or now)),
+            "unpolled": format_duration(now - queue.polled_at) if queue.polled_at else "",
             "hold": holds.get(queue.name),
             "runs": runs.get(queue.name, 0),
         }

@@ -301,7 +301,10 @@ def _queue_state(detail: QueueDetail, now: int) -> tuple[str, str]:
         {"count": format_count(detail.pending)},
     )
     if detail.pending and not alive:
-        return "failed", _("No workers polling – %(count)s queued.") % counts
+        last = max((poller.polled_at for poller in detail.pollers), default=None)
+        facts = {**counts, "span": format_duration(now - (last or 0))}
+        never = _("No worker has ever polled this queue: %(count)s queued.")
+        return "failed", (_("No worker has polled for %(span)s: %(count)s queued.") if last else never) % facts
     if any(limit.is_reached for limit in detail.limits) and detail.pending:
         return "waiting", _("Throttled by a limit.")
     if not detail.pending and detail.delayed:
