@@ -51,54 +51,44 @@ def _failure(reason):
     return Report("FAILED", reason=reason)
 
 
-def test_the_cause_states_the_failed_task_and_the_reason(operator, failed):
-    assert "Failed at charge, attempt 2 of 2: 502 from gateway" in page_text(operator.get(run_url(failed)))
-
-
-def test_the_failed_task_is_open_with_its_attempts_and_the_complete_reason(operator, failed):
-    page = page_text(operator.get(run_url(failed)))
-
-    assert "Attempt 1" in page and "Attempt 2" in page and "timeout" in page
-    assert "at charge.py, line 42" in page
-
-
 def test_an_attempt_is_selected_by_the_address_and_displays_its_log(operator, failed):
     page = page_text(operator.get(run_url(failed, task="charge", attempt="1")))
 
     assert "calling the gateway" in page
 
 
-def test_a_task_can_be_opened_to_see_its_output(operator, failed):
-    page = page_text(operator.get(run_url(failed, task="reserve")))
-
-    assert 'shelf "B-12"' in page
-
-
 def test_the_input_and_the_history_are_displayed_with_actors(operator, failed):
     assert "order 4711" in page_text(operator.get(run_url(failed, tab="data")))
-    assert "attempt of charge failed, worker w7 — 502 from gateway" in page_text(
-        operator.get(run_url(failed, tab="events"))
-    )
+    response = operator.get(run_url(failed, task="reserve", tab="events"))
+    assert "attempt of charge failed, worker w7 — 502 from gateway" in page_text(response)
+    assert "charge (SIMPLE) created, pending" in page_text(response), "the status of a new task is a word"
+    page = html(response)
+    assert 'href="?tab=diagram&amp;task=reserve"' in page and 'id="task-open"' in page, "a tab preserves the task"
 
 
-def test_the_timeline_has_a_bar_for_each_task_and_a_segment_for_each_attempt(operator, failed):
-    page = html(operator.get(run_url(failed)))
+def test_a_failed_run_has_its_cause_its_open_task_and_a_timeline(operator, failed):
+    response = operator.get(run_url(failed))
+    text, page = page_text(response), html(response)
 
-    assert page.count('<td class="bar">') == 2
+    assert "Failed at charge, attempt 2 of 2: 502 from gateway" in text, "the cause states the task and the reason"
+    for part in ("Attempt 1", "Attempt 2", "timeout", "at charge.py, line 42"):
+        assert part in text, "the failed task is open with its attempts and the complete reason"
+    assert page.count('<td class="bar">') == 2, "a bar for each task, and a segment for each attempt"
     legend = 1
     assert "Work, completed" in page and "Typical end" not in page
     assert page.count('<rect class="work failed"') == 2 + legend
     assert page.count('<rect class="work completed"') == 1 + legend
 
 
-def test_a_waiting_task_lists_every_gate_with_its_verdict(operator, clock):
-    run = start_run_of(simple("ship"))
+def test_a_waiting_task_lists_the_gate_that_it_waits_at_before_the_folded_ones_that_it_passed(operator, clock):
+    page = operator.get(run_url(start_run_of(simple("ship")), task="ship"))
 
-    page = page_text(operator.get(run_url(run, task="ship")))
-
-    assert (
-        "Why it is waiting" in page and "No worker has ever polled queue ship." in page and "The task is due." in page
-    )
+    gates = html(page).split("Why it is waiting")[1].split("</details>")[0]
+    closed, passed = gates.split('<details class="passed"')
+    assert "No worker has ever polled queue ship." in page_text(page)
+    assert "No worker has ever polled" in closed and "The task is due." in passed
+    assert "gates are open" in passed and "open" not in passed.split(">")[0]
+    assert "rerun" not in button_names(page), "an open run offers no rerun"
 
 
 @pytest.mark.parametrize(
@@ -122,16 +112,6 @@ def test_a_run_opens_with_the_task_that_it_waits_at_and_the_panel_says_for_what(
         "</code>", ""
     )
     assert 'id="task-open"' not in html(operator.get(run_url(run, task="-")))
-
-
-def test_the_panel_shows_the_gate_that_a_task_waits_at_before_the_folded_ones_that_it_passed(operator, clock):
-    run = start_run_of(simple("ship"))
-
-    gates = html(operator.get(run_url(run))).split("Why it is waiting")[1].split("</details>")[0]
-
-    closed, passed = gates.split('<details class="passed"')
-    assert "No worker has ever polled" in closed and "The task is due." in passed
-    assert "gates are open" in passed and "open" not in passed.split(">")[0]
 
 
 @pytest.mark.parametrize(
@@ -182,6 +162,7 @@ def test_a_run_is_restarted_by_its_newest_definition_where_that_is_ticked(operat
 def test_a_run_is_rerun_from_the_task_that_is_open(operator, failed):
     attempt = newest_attempt_of(failed, "reserve")
     page = operator.get(run_url(failed, task="reserve"))
+    assert 'shelf "B-12"' in page_text(page), "a task can be opened to see its output"
     assert "rerun" in button_names(page)
     assert f'name="attempt_id" value="{attempt.pk}"' in html(page)
 
@@ -199,12 +180,6 @@ def test_a_rerun_that_names_no_task_is_refused(operator, failed):
 
     assert "No task selected." in page_text(page)
     assert reload_run(failed).status == "FAILED"
-
-
-def test_an_open_run_offers_no_rerun(operator, clock):
-    run = start_run_of(simple("ship"))
-
-    assert "rerun" not in button_names(operator.get(run_url(run, task="ship")))
 
 
 def test_a_rejected_action_displays_the_message_of_the_engine(operator, clock):
@@ -394,12 +369,6 @@ def test_a_task_far_down_is_opened_in_its_own_window(operator, clock):
     assert "Rows 601 to 702 of 702" in page and "This task has no stored attempt" in page
 
 
-def test_a_tab_preserves_the_selected_task(operator, failed):
-    page = html(operator.get(run_url(failed, task="reserve", tab="events")))
-
-    assert 'href="?tab=diagram&amp;task=reserve"' in page and 'id="task-open"' in page
-
-
 def test_an_unknown_tab_a_wild_window_and_an_odd_attempt_do_no_harm(operator, failed):
     for asked in ({"tab": "none"}, {"from": "x", "to": "9" * 40}, {"attempt": "-1"}, {"page": "0"}, {"before": "é"}):
         assert operator.get(run_url(failed, task="charge", **asked)).status_code == 200
@@ -457,22 +426,23 @@ def compensated(clock, db):
     return reload_run(run)
 
 
-def test_a_failed_run_and_its_failure_workflow_link_to_each_other(operator, compensated):
+def test_a_failed_run_and_its_failure_workflow_link_to_each_other_also_after_another_failure(
+    operator, compensated, clock
+):
     refund = Run.objects.get(name="refund")
-
     failed, handler = operator.get(run_url(compensated)), operator.get(run_url(refund))
 
     assert "Failure workflow refund v1 Running" in page_text(failed) and run_url(refund) in html(failed)
     assert "Started because this run failed order v1" in page_text(handler) and run_url(compensated) in html(handler)
 
-
-def test_the_links_to_a_failure_workflow_stay_after_a_retry(operator, compensated, clock):
-    refund = Run.objects.get(name="refund")
     clock.advance(seconds=5)
     retry_rerun_restart.retry(compensated.pk, "olga")
-
-    assert run_url(refund) in html(operator.get(run_url(compensated)))
+    assert run_url(refund) in html(operator.get(run_url(compensated))), "the links stay after a retry"
     assert run_url(compensated) in html(operator.get(run_url(refund)))
+
+    claim_and_report("charge", "FAILED", reason="still no funds")
+    page = page_text(operator.get(run_url(compensated)))
+    assert page.count("Failure workflow") == 1 and page.count("refund v1") == 2, "one field for both"
 
 
 @pytest.mark.parametrize(
@@ -505,16 +475,6 @@ def test_the_heading_and_the_title_of_a_run_name_its_correlation_id(operator, cl
 
     assert "order v1 · CLM-1017 Running" in page_text(page)
     assert "order · CLM-1017" in html(page).split("</title>")[0]
-
-
-def test_a_repeated_failure_has_one_field_for_its_failure_workflows(operator, compensated, clock):
-    clock.advance(seconds=5)
-    retry_rerun_restart.retry(compensated.pk, "olga")
-    claim_and_report("charge", "FAILED", reason="still no funds")
-
-    page = page_text(operator.get(run_url(compensated)))
-
-    assert page.count("Failure workflow") == 1 and page.count("refund v1") == 2
 
 
 def test_the_cause_says_that_a_terminal_error_is_not_retried(operator, clock):
@@ -580,12 +540,6 @@ def start_then_forget():
     run = start_run("order")
     definition_commands.delete_workflow("order", 1, "ann")
     return run
-
-
-def test_the_events_state_the_status_of_a_new_task_as_a_word(operator, failed):
-    said = page_text(operator.get(run_url(failed, tab="events", task="-")))
-
-    assert "charge (SIMPLE) created, pending" in said
 
 
 def test_a_deleted_run_explains_its_absence(operator, viewer, clock):

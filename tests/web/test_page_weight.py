@@ -43,34 +43,29 @@ def files_of(page: str) -> set[str]:
     return {address for address in found if not address.startswith("data:")} | {FONT}
 
 
-def weight(client: Client, address: str) -> int:
+def check_first_visit(client: Client, address: str, most: int = MOST) -> None:
     response = get(client, address)
     assert response.status_code == 200 and response["Content-Encoding"] == "gzip"
     page = gzip.decompress(response.content).decode()
+    addresses = re.findall(r'<script[^>]*src="([^"]+)"', page)
+    assert [each for each in addresses if ADMIN_SCRIPTS.search(each)] == [] or "/grant/" in address
     scripts = [get(client, file) for file in files_of(page) if not file.startswith(settings.STATIC_URL)]
     files = [get_file(file) for file in files_of(page) if file.startswith(settings.STATIC_URL)]
-    return size(response) + sum(map(size, [*scripts, *files]))
+    assert size(response) + sum(map(size, [*scripts, *files])) < most
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_the_first_visit_to_a_page_is_below_200_kilobytes(operator, address):
-    assert weight(operator, address) < MOST
+def test_the_first_visit_to_a_page_is_below_200_kilobytes_and_loads_no_needless_script_of_the_admin(operator, address):
+    check_first_visit(operator, address)
 
 
 @pytest.mark.parametrize("address", EDITORS)
-def test_the_first_visit_to_an_editor_adds_its_script(operator, address):
-    assert weight(operator, address) < MOST_WITH_EDITOR
+def test_the_first_visit_to_an_editor_adds_its_script_and_none_of_the_admin(operator, address):
+    check_first_visit(operator, address, MOST_WITH_EDITOR)
 
 
 def test_the_first_visit_to_the_page_of_a_run_is_below_200_kilobytes(operator, clock):
-    assert weight(operator, run_url(start_run_of(simple("ship")))) < MOST
-
-
-@pytest.mark.parametrize("address", [each for each in (*PAGES, *EDITORS) if "grant" not in each])
-def test_a_page_loads_no_script_of_the_admin_that_it_does_not_need(operator, address):
-    scripts = re.findall(r'<script[^>]*src="([^"]+)"', operator.get(address).content.decode())
-
-    assert [each for each in scripts if ADMIN_SCRIPTS.search(each)] == []
+    check_first_visit(operator, run_url(start_run_of(simple("ship"))))
 
 
 @pytest.mark.parametrize("name, has_actions", [("run", True), ("accesskey", True), ("auditentry", False)])
