@@ -89,14 +89,14 @@ def test_an_invalid_permission_is_not_granted(administrator, clock, case):
     assert not Grant.objects.exists()
 
 
-@pytest.mark.parametrize("user", ["ann", "-1", "${a.b}", "9" * 30, "²", "1.5"])
-def test_a_subject_that_is_not_an_id_is_reported_in_the_form(administrator, clock, user):
-    form = {"user": user, "group": "", "target_type": "WORKFLOW_DEF", "target_id": "order", "access": "READ"}
+def test_a_subject_that_is_not_an_id_is_reported_in_the_form(administrator, clock):
+    for user in ["ann", "-1", "${a.b}", "9" * 30, "²", "1.5"]:
+        form = {"user": user, "group": "", "target_type": "WORKFLOW_DEF", "target_id": "order", "access": "READ"}
 
-    reply = administrator.post("/admin/conductor/grant/add/", form)
+        reply = administrator.post("/admin/conductor/grant/add/", form)
 
-    assert reply.status_code == 200
-    assert "Please correct the error" in page_text(reply)
+        assert reply.status_code == 200, user
+        assert "Please correct the error" in page_text(reply), user
 
 
 def test_changes_on_djangos_own_pages_are_audited(administrator, clock):

@@ -47,12 +47,10 @@ def test_a_second_alert_belongs_to_the_same_view(operator, budget, target):
     assert "any budget: from 95 % on" in page_text(operator.get(BUDGETS))
 
 
-@pytest.mark.parametrize(
-    "fields", [{"percent": "0"}, {"percent": "x"}, {"budget": "0"}, {"budget": "x"}, {"target": "0"}], ids=str
-)
-def test_an_invalid_alert_is_refused(operator, budget, target, fields):
-    assert add(operator, target, fields=fields).status_code == 200
-    assert not Alert.objects.exists()
+def test_an_invalid_alert_is_refused(operator, budget, target):
+    for fields in [{"percent": "0"}, {"percent": "x"}, {"budget": "0"}, {"budget": "x"}, {"target": "0"}]:
+        assert add(operator, target, fields=fields).status_code == 200, fields
+        assert not Alert.objects.exists(), fields
 
 
 def test_a_viewer_adds_no_alert(viewer, budget, target):

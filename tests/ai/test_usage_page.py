@@ -66,9 +66,8 @@ def test_an_operator_saves_edits_and_deletes_a_budget(operator):
     ]
 
 
-@pytest.mark.parametrize(
-    ("form", "message"),
-    [
+def test_an_invalid_form_is_refused_with_what_to_do(operator):
+    for form, message in [
         ({}, "A budget needs a limit of cost or of tokens."),
         ({"max_cost": "ten"}, "Not a valid number: 'ten'."),
         ({"max_cost": "nan"}, "The cost must be from 0 to"),
@@ -78,24 +77,19 @@ def test_an_operator_saves_edits_and_deletes_a_budget(operator):
         ({"max_tokens": "1", "name": ""}, "needs a name"),
         ({"max_tokens": "1", "scope": "SERVER"}, "Select what the budget applies to"),
         ({"max_tokens": "1", "period": "RUN"}, "period RUN"),
-    ],
-)
-def test_an_invalid_form_is_refused_with_what_to_do(operator, form, message):
-    assert message in page_text(save(operator, **form))
-    assert not ModelBudget.objects.exists()
+    ]:
+        assert message in page_text(save(operator, **form)), form
+        assert not ModelBudget.objects.exists(), form
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
+def test_a_form_about_something_that_does_not_exist_is_refused(operator):
+    for form in [
         {"do": "remove", "budget": "9"},
         {"do": "remove", "budget": "x"},
         {"do": "allow", "attempt": "x"},
         {"do": "allow"},
-    ],
-)
-def test_a_form_about_something_that_does_not_exist_is_refused(operator, form):
-    assert operator.post(BUDGETS, form, follow=True).status_code == 200
+    ]:
+        assert operator.post(BUDGETS, form, follow=True).status_code == 200, form
 
 
 def test_a_budget_of_each_run_needs_no_period(operator):

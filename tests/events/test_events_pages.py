@@ -180,20 +180,16 @@ def test_large_payloads_are_files(viewer, clock):
     assert viewer.get(f"{page(event)}payload/").json() == {"text": "x" * 70_000}
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_hostile_addresses_are_pages(viewer):
+    for query in [
         {"after": "x.1"},
         {"after": "9" * 30 + ".1"},
         {"before": "1.abc"},
         {"since": "soon"},
         {"event": "\0", "outcome": "ODD", "source": "'"},
-    ],
-    ids=str,
-)
-def test_hostile_addresses_are_pages(viewer, query):
-    assert viewer.get(EVENTS, query).status_code == 200
-    assert viewer.get(f"{EVENTS}news/", query | {"than": "1"}).status_code == 200
+    ]:
+        assert viewer.get(EVENTS, query).status_code == 200, query
+        assert viewer.get(f"{EVENTS}news/", query | {"than": "1"}).status_code == 200, query
 
 
 def test_a_user_without_permission_for_handlers_sees_no_events(db):

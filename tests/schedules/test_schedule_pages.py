@@ -65,9 +65,8 @@ def test_several_times_are_a_row_each(operator, hourly):
     ]
 
 
-@pytest.mark.parametrize(
-    ("changes", "validation_error"),
-    [
+def test_invalid_values_are_reported_at_their_fields(operator, hourly):
+    for changes, validation_error in [
         ({"expression": ["0 0 8 * * *", "never"], "zone": ["UTC", "UTC"]}, "Line 2"),
         ({"zone": "Mars/Base"}, "Line 1"),
         ({"expression": ""}, "Line 1"),
@@ -75,12 +74,9 @@ def test_several_times_are_a_row_each(operator, hourly):
         ({"starts_at": "tomorrow"}, "Not a valid date"),
         ({"name": "hourly"}, "A schedule with this name already exists."),
         ({"workflow": ""}, "This field is required"),
-    ],
-    ids=str,
-)
-def test_invalid_values_are_reported_at_their_fields(operator, hourly, changes, validation_error):
-    assert validation_error in page_text(operator.post(f"{SCHEDULES}add/", typed(**changes)))
-    assert Schedule.objects.count() == 1
+    ]:
+        assert validation_error in page_text(operator.post(f"{SCHEDULES}add/", typed(**changes))), changes
+        assert Schedule.objects.count() == 1, changes
 
 
 @pytest.mark.parametrize(

@@ -29,13 +29,11 @@ def keyed(operator, clock):
     )
 
 
-@pytest.mark.parametrize(
-    "term, places", [("4711", (0, 1, 2)), ("order-47", (0,)), ("A-47", (1,)), ("orderId 4711", (2,)), ("none", ())]
-)
-def test_the_plain_search_finds_a_part_of_the_key_that_a_list_shows(operator, keyed, term, places):
-    page = html(operator.get(RUNS, {"q": term}))
+def test_the_plain_search_finds_a_part_of_the_key_that_a_list_shows(operator, keyed):
+    for term, places in [("4711", (0, 1, 2)), ("order-47", (0,)), ("A-47", (1,)), ("orderId 4711", (2,)), ("none", ())]:
+        page = html(operator.get(RUNS, {"q": term}))
 
-    assert [place for place, run in enumerate(keyed) if run.pk in page] == list(places)
+        assert [place for place, run in enumerate(keyed) if run.pk in page] == list(places), term
 
 
 def test_the_palette_finds_runs_by_a_part_of_their_keys(operator, keyed):

@@ -128,14 +128,13 @@ def test_an_empty_log_explains_how_to_send_one(operator, attempt):
     assert f"curl -X POST http://testserver/api/tasks/{attempt.pk}/log" in page
 
 
-@pytest.mark.parametrize("asked", [
-    {"line": "x"}, {"line": "1.2.3"}, {"log": "before.é"}, {"log": "sideways.1.1"}, {"find": "\0%_"},
-    {"line": f"{'9' * 30}.1"}, {"log": "after.999999999999999999.1"},
-])  # fmt: skip
-def test_an_address_that_makes_no_sense_does_no_harm(operator, attempt, asked):
+def test_an_address_that_makes_no_sense_does_no_harm(operator, attempt):
     logged(attempt, 3)
-
-    assert panel(operator, attempt, **asked).status_code == 200
+    for asked in [
+        {"line": "x"}, {"line": "1.2.3"}, {"log": "before.é"}, {"log": "sideways.1.1"}, {"find": "\0%_"},
+        {"line": f"{'9' * 30}.1"}, {"log": "after.999999999999999999.1"},
+    ]:  # fmt: skip
+        assert panel(operator, attempt, **asked).status_code == 200, asked
 
 
 def test_a_log_takes_few_queries_at_any_position(operator, attempt, django_assert_max_num_queries):

@@ -3,7 +3,6 @@
 import re
 from html import unescape
 
-import pytest
 from django.urls import reverse
 
 from conductor_app.failures import commands as failure_groups
@@ -13,9 +12,8 @@ from tests.scenario import claim_and_report, define_task, start_run_of
 RUNS = "/admin/conductor/run/"
 
 
-@pytest.mark.parametrize(
-    ("given", "clean"),
-    [
+def test_a_form_with_empty_fields_redirects_to_its_address_without_them(operator):
+    for given, clean in [
         (
             f"{RUNS}?q=&name=order&version=&status=FAILED&status=PAUSED&label=",
             "?name=order&status=FAILED&status=PAUSED",
@@ -23,17 +21,15 @@ RUNS = "/admin/conductor/run/"
         (f"{RUNS}?q=&name=&started=", ""),
         ("/admin/failures/?tab=all&definition=&q=no+van", "?tab=all&q=no+van"),
         ("/admin/queue/?name=ship&domain=", "?name=ship"),
-    ],
-)
-def test_a_form_with_empty_fields_redirects_to_its_address_without_them(operator, given, clean):
-    reply = operator.get(given)
+    ]:
+        reply = operator.get(given)
 
-    assert (reply.status_code, reply["Location"]) == (302, given.partition("?")[0] + clean)
+        assert (reply.status_code, reply["Location"]) == (302, given.partition("?")[0] + clean), given
 
 
-@pytest.mark.parametrize("query", ["", "?", "?name=order", "?all", "?name=a%3D&label=b"])
-def test_other_addresses_are_not_redirected(operator, query):
-    assert operator.get(f"{RUNS}{query}").status_code == 200
+def test_other_addresses_are_not_redirected(operator):
+    for query in ["", "?", "?name=order", "?all", "?name=a%3D&label=b"]:
+        assert operator.get(f"{RUNS}{query}").status_code == 200, query
 
 
 def test_requests_of_scripts_and_forms_that_change_data_are_not_redirected(operator):
@@ -64,13 +60,11 @@ def test_filters_and_tabs_of_lists_link_to_addresses_without_empty_parameters(op
         assert [link for link in links if re.search(r"=(&|$)", unescape(link))] == [], address
 
 
-@pytest.mark.parametrize(
-    "path", ["/admin/queues", "/admin/conductor/run", "/admin/failures", "/admin/conductor/workflowdefinition/add"]
-)
-def test_an_address_of_a_page_without_its_last_slash_redirects(operator, path):
-    reply = operator.get(f"{path}?name=a")
+def test_an_address_of_a_page_without_its_last_slash_redirects(operator):
+    for path in ["/admin/queues", "/admin/conductor/run", "/admin/failures", "/admin/conductor/workflowdefinition/add"]:
+        reply = operator.get(f"{path}?name=a")
 
-    assert (reply.status_code, reply["Location"]) == (301, f"{path}/?name=a")
+        assert (reply.status_code, reply["Location"]) == (301, f"{path}/?name=a"), path
 
 
 def test_the_address_of_the_pages_without_its_slash_redirects(client):
@@ -83,9 +77,9 @@ def test_an_address_without_its_slash_is_reached_after_the_sign_in(client, opera
     assert operator.get("/admin/queues", follow=True).redirect_chain == [("/admin/queues/", 301)]
 
 
-@pytest.mark.parametrize("path", ["/admin/nothing", "/admin/nothing/", "/admin/queues/nothing", "/admin//example.org"])
-def test_an_address_without_a_page_is_not_redirected(operator, path):
-    assert operator.get(path).status_code == 404
+def test_an_address_without_a_page_is_not_redirected(operator):
+    for path in ["/admin/nothing", "/admin/nothing/", "/admin/queues/nothing", "/admin//example.org"]:
+        assert operator.get(path).status_code == 404, path
 
 
 def test_a_form_is_not_redirected(operator):

@@ -45,23 +45,23 @@ def files_of(page: str) -> set[str]:
 
 def check_first_visit(client: Client, address: str, most: int = MOST) -> None:
     response = get(client, address)
-    assert response.status_code == 200 and response["Content-Encoding"] == "gzip"
+    assert response.status_code == 200 and response["Content-Encoding"] == "gzip", address
     page = gzip.decompress(response.content).decode()
     addresses = re.findall(r'<script[^>]*src="([^"]+)"', page)
-    assert [each for each in addresses if ADMIN_SCRIPTS.search(each)] == [] or "/grant/" in address
+    assert [each for each in addresses if ADMIN_SCRIPTS.search(each)] == [] or "/grant/" in address, address
     scripts = [get(client, file) for file in files_of(page) if not file.startswith(settings.STATIC_URL)]
     files = [get_file(file) for file in files_of(page) if file.startswith(settings.STATIC_URL)]
-    assert size(response) + sum(map(size, [*scripts, *files])) < most
+    assert size(response) + sum(map(size, [*scripts, *files])) < most, address
 
 
-@pytest.mark.parametrize("address", PAGES)
-def test_the_first_visit_to_a_page_is_below_200_kilobytes_and_loads_no_needless_script_of_the_admin(operator, address):
-    check_first_visit(operator, address)
+def test_the_first_visit_to_a_page_is_below_200_kilobytes_and_loads_no_needless_script_of_the_admin(operator):
+    for address in PAGES:
+        check_first_visit(operator, address)
 
 
-@pytest.mark.parametrize("address", EDITORS)
-def test_the_first_visit_to_an_editor_adds_its_script_and_none_of_the_admin(operator, address):
-    check_first_visit(operator, address, MOST_WITH_EDITOR)
+def test_the_first_visit_to_an_editor_adds_its_script_and_none_of_the_admin(operator):
+    for address in EDITORS:
+        check_first_visit(operator, address, MOST_WITH_EDITOR)
 
 
 def test_the_first_visit_to_the_page_of_a_run_is_below_200_kilobytes(operator, clock):

@@ -29,12 +29,12 @@ LISTS = [
 INLINE = re.compile(r"<style|\sstyle=|<script(?![^>]*\bsrc=)|\son[a-z]+=|javascript:", re.I)
 
 
-@pytest.mark.parametrize("path", LISTS)
-def test_a_page_contains_nothing_that_its_policy_forbids(operator, path):
-    response = operator.get(path)
+def test_a_page_contains_nothing_that_its_policy_forbids(operator):
+    for path in LISTS:
+        response = operator.get(path)
 
-    assert "script-src 'self';" in response["Content-Security-Policy"]
-    assert not INLINE.search(html(response))
+        assert "script-src 'self';" in response["Content-Security-Policy"], path
+        assert not INLINE.search(html(response)), path
 
 
 def test_the_page_of_a_run_obeys_the_policy(operator, clock):
