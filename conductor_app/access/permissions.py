@@ -388,7 +388,6 @@ def _tagged_names(tags: Collection[str]) -> Iterable[tuple[str, str, str, str]]:
 
 
 def role_group(role: str) -> Group:
-    """Return the group of a role."""
     group = Group.objects.filter(profile__role=role).first()
     if group is None and role in SYSTEM_ROLES:
         ensure_system_roles()

@@ -321,7 +321,6 @@ def delete_target(target_id: int, by: str) -> None:
 
 
 def find_target(target_id: int) -> AlertTarget:
-    """Return a target."""
     row = AlertTarget.objects.filter(pk=min(target_id, 2**62)).first()
     if row is None:
         raise NotFound(f"There is no alert target {target_id}.")

@@ -96,7 +96,6 @@ def register_subject(kind: str, subject: AlertSubject) -> None:
 
 
 def subject_of(kind: str) -> AlertSubject:
-    """Return the subject of a kind of alerts."""
     return _subjects.value.get(kind) or AlertSubject()
 
 

@@ -38,7 +38,6 @@ def traceparent_below(traceparent: str | None, id: str) -> str | None:
 
 
 def trace_id_of(traceparent: str) -> str:
-    """Return the id of the trace."""
     return traceparent.split("-")[1]
 
 

@@ -35,7 +35,6 @@ class SortColumn:
         )
 
     def position(self, row: Any) -> str:
-        """Return the position of a row."""
         return f"{getattr(row, self.column)}.{row.pk}"
 
 
@@ -98,11 +97,11 @@ def count_rows(rows: QuerySet[Any, Any], listed: KeysetPage | None = None) -> tu
     return min(found, MAX_COUNTED), found > MAX_COUNTED
 
 
-def iterate_pages(rows: QuerySet[Any, Any], sort: SortColumn, size: int = 1_000) -> Iterator[list[Any]]:
+def iterate_pages(rows: QuerySet[Any, Any], sort: SortColumn) -> Iterator[list[Any]]:
     """Yield all rows page by page, for exports: memory stays bounded and no transaction stays open."""
     position = ""
     while True:
-        listed = keyset_page(rows, sort, position, size=size)
+        listed = keyset_page(rows, sort, position, size=1_000)
         if listed.rows:
             yield listed.rows
         if not listed.after:

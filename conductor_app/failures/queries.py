@@ -154,9 +154,7 @@ def most_harmful_groups(now: int, limit: int) -> list[ListedFailureGroup]:
     return add_hours(_sort_groups(open_groups, LOST_RUNS, impact)[:limit], now, impact)
 
 
-def add_hours(
-    groups: Iterable[FailureGroup], now: int, impact: Mapping[int, GroupImpact] | None = None
-) -> list[ListedFailureGroup]:
+def add_hours(groups: Iterable[FailureGroup], now: int, impact: Mapping[int, GroupImpact]) -> list[ListedFailureGroup]:
     """Return the groups with their hourly counts, including the groups merged into them."""
     groups = list(groups)
     first = now - now % HOUR - 23 * HOUR
@@ -167,7 +165,6 @@ def add_hours(
     for group, whole, hour, count in rows.order_by():
         if 0 <= (place := (hour - first) // HOUR) < 24:
             hours[whole or group][place] += count
-    impact = impact or {}
     return [ListedFailureGroup(group, hours[group.pk], impact.get(group.pk, GroupImpact())) for group in groups]
 
 

@@ -57,7 +57,6 @@ MAX_PAGE_SIZE = 5_000
 
 
 def find_schedule(name: str) -> Schedule:
-    """Return a schedule."""
     row = Schedule.objects.filter(name=name).first()
     if row is None:
         raise NotFound(f"No such schedule found by name: {name}")

@@ -89,7 +89,6 @@ def boolean(name: str, default: bool) -> bool:
 
 
 def choice(name: str, default: str, *, choices: tuple[str, ...]) -> str:
-    """Return one of the choices."""
     raw_value = text(name, default)
     if raw_value not in choices:
         raise ImproperlyConfigured(f"{name}={raw_value!r} is refused: it must be one of: {', '.join(choices)}.")

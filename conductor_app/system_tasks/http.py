@@ -327,7 +327,6 @@ def parse_headers(fields: dict[str, Any]) -> CaseInsensitiveDict:
 
 
 def validate_header_name(name: str) -> str:
-    """Return the name of a header."""
     if not HEADER_NAME.fullmatch(name):
         raise InvalidHttpRequest(f"{quote_value(name)} is not a valid header name")
     return name

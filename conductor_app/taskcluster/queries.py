@@ -263,7 +263,6 @@ def provisioners(after: Sequence[str] = (), only: str = "") -> QuerySet:
 
 
 def find_queue(name: str) -> Queue:
-    """Return a queue."""
     return Queue.objects.filter(pk=name).first() or _not_found(f"Task queue {name} does not exist.")
 
 
@@ -280,7 +279,6 @@ def workers(queue: str, now: int) -> QuerySet[Worker]:
 
 
 def find_worker(queue: str, group: str, name: str, now: int) -> Worker:
-    """Return a worker of a queue."""
     find_queue(queue)
     found = workers(queue, now).filter(group=group, name=name).first()
     return found or _not_found(f"Worker {group}/{name} of {queue} does not exist.")

@@ -122,7 +122,6 @@ def load_for_update(task_id: str, ignored_dependency: str = "") -> StandaloneTas
 
 
 def load_definition(task_id: str) -> dict[str, Any]:
-    """Return the definition of a task."""
     rows = fetch(*STANDALONE_TASKS_SQL["load_task_definition"].bind(task_id=task_id))
     return loads(rows[0][0]) if rows else _raise_not_found(task_id)
 
@@ -352,7 +351,6 @@ def dependents_of(required_id: str, completed: bool, limit: int) -> list[str]:
 
 
 def insert_resolved_message(task_id: str, facts: dict[str, Any], now: int) -> int:
-    """Insert the message that a task is resolved, and return its id."""
     statement = GROUPS_SQL["insert_resolved_message"]
     [(id,)] = fetch(*statement.bind(task_id=task_id, facts=dumps(facts), now=now))
     return id
@@ -389,7 +387,6 @@ def insert_check_message(writes: StatementBatch, group_id: str, now: int) -> Non
 
 
 def delete_check_messages(writes: StatementBatch, group_id: str) -> None:
-    """Delete the messages to check the group."""
     writes.run(*GROUPS_SQL["delete_messages_about_group"].bind(group_id=group_id))
 
 

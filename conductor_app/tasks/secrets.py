@@ -9,11 +9,17 @@
    author's expressions in its input (`core/secret_places.py:mark_secrets`). The input has expressions, never values.
 3. To the worker. `secrets_for_worker` is the only function that inserts values, at these places and when the task is
    claimed. Nothing stores its result.
-4. Back. Values in what a worker sends are replaced by `***` before it is stored: in each report by `redact_report`, in
-   log lines by `redact_verbatim`, literal occurrences of 8 characters and more. Before that, `redact_work` replaces
-   all spellings of 4 characters and more in the results of built-in workers, because their messages come from
-   libraries; of workers of a Django project, in the reasons of failures only. `secret_names` has the names for all.
-   For a caller who may not claim the task nothing is replaced.
+4. Back. Values in what a worker sends are replaced by `***` before it is stored. `secret_names` has the names for all.
+
+   | worker              | output          | reason of a failure | line of the log   |
+   |---------------------|-----------------|---------------------|-------------------|
+   | external            | `redact_report` | `redact_report`     | `redact_verbatim` |
+   | of a Django project | `redact_report` | `redact_work`       | `redact_verbatim` |
+   | built-in            | `redact_work`   | `redact_work`       | `redact_work`     |
+
+   `redact_report` and `redact_verbatim` replace literal occurrences of 8 characters and more; for a caller who may not
+   claim the task, nothing. `redact_work` replaces all spellings of 4 characters and more, because these texts come from
+   libraries, and in messages also masked values, which have no names there. The report then passes `redact_report`.
 
 Masked fields are no secrets: they are values of a run that are encrypted before they are stored
 (`payloads/store.py`), and shown as `***` (`core/masking.py`). `access/secrets.py` has the secrets themselves.

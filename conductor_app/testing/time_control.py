@@ -177,7 +177,6 @@ def _free_at(queue: str, now: int) -> int | None:
 
 
 def has_ended(run_id: str) -> bool:
-    """Return True if the run has ended."""
     return tree.status_of(run_id) in RUN.final
 
 

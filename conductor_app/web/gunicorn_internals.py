@@ -379,7 +379,6 @@ class AdaptedWorker(ThreadWorker):
         self._application = application
 
     def _call_application(self, environ: dict[str, Any], start_response: Any) -> Any:
-        """Call the application."""
         conn = getattr(self._handling, "conn", None)
         if conn is None:
             return self._application(environ, start_response)

@@ -18,7 +18,6 @@ KIND = "application"
 
 
 def find_application(id: str) -> Application:
-    """Return an application by id."""
     found = Application.objects.select_related("user").filter(pk=id).first()
     if found is None:
         raise NotFound(f"There is no application {id}.")

@@ -79,7 +79,6 @@ def administrators() -> "QuerySet[User]":
 
 
 def find_subject(kind: str, id: str) -> Subject:
-    """Return a subject by kind and id."""
     if kind == USER:
         return Subject(user_id=find_user(id).pk)
     if kind == GROUP:

@@ -29,7 +29,7 @@ MAX_MODELS = 1_000
 MAX_INTEGER = 2**62
 
 
-def save_integration(name: str, given: Mapping[str, Any], by: str, reason: str = "") -> Integration:
+def save_integration(name: str, given: Mapping[str, Any], by: str) -> Integration:
     """Create or replace an integration.
 
     `given`: `type`, `category`, `description`, `enabled` and `configuration`. A setting that is `***` keeps its stored
@@ -47,7 +47,7 @@ def save_integration(name: str, given: Mapping[str, Any], by: str, reason: str =
         _fill_integration(row, given)
         row.updated_at, row.updated_by = clock.now(), by[:255]
         _insert_or_update(row, is_new, f"An integration with the name {name} already exists.")
-        _record(row, "create" if is_new else "overwrite", by, reason)
+        _record(row, "create" if is_new else "overwrite", by)
     return row
 
 
@@ -110,7 +110,7 @@ def save_test(name: str, text: str, by: str, *, is_success: bool) -> dict[str, A
     return result
 
 
-def delete_integration(name: str, by: str, reason: str = "") -> list[str]:
+def delete_integration(name: str, by: str) -> list[str]:
     """Delete an integration with its models and the bindings of prompts to them. Steps that name it fail.
 
     Returns the names of the prompts that have no other binding: these keep it, and so can be used with no model.
@@ -120,7 +120,7 @@ def delete_integration(name: str, by: str, reason: str = "") -> list[str]:
         for model in IntegrationModel.objects.filter(integration=name):
             _forget_access(model)
             model.delete()
-        _record(row, "delete", by, reason)
+        _record(row, "delete", by)
         row.delete()
         return [] if name in environment_integrations() else unbind_integration(name, by)
 
@@ -276,7 +276,7 @@ def change_integration_tags(name: str, change: Callable[[Tags], Tags], by: str) 
         row.tags = change(row.tags)
         row.save(update_fields=["tags"])
         mirror_tags(INTEGRATION_PROVIDER, name, row.tags)
-        _record(row, "tag", by, "")
+        _record(row, "tag", by)
 
 
 def change_model_tags(integration: str, name: str, change: Callable[[Tags], Tags], by: str) -> None:
@@ -323,8 +323,8 @@ def _unbind(is_deleted: Callable[[str], bool], deleted: str, by: str) -> list[st
     return sorted(kept)
 
 
-def _record(row: Integration, action: str, by: str, reason: str) -> None:
-    audit.record(KIND, row.name, action, by, reason=reason, facts={"kind": row.kind, "category": row.category})
+def _record(row: Integration, action: str, by: str) -> None:
+    audit.record(KIND, row.name, action, by, facts={"kind": row.kind, "category": row.category})
 
 
 def _record_model(row: IntegrationModel, action: str, by: str, reason: str) -> None:

@@ -100,14 +100,14 @@ def replace_parts(place: Place, parent_id: str, documents: Sequence[Document], d
         return _write(place, documents, dimensions)
 
 
-def delete_index(place: Place, by: str, reason: str = "") -> int:
+def delete_index(place: Place, by: str) -> int:
     """Delete the documents of a namespace of an index. Returns their number."""
     with transaction.atomic():
         count = place.rows().delete()[0]
         if not count:
             raise NotFound(f"The index {place.index[:MAX_NAME_LENGTH]} has no documents in this namespace.")
         name = f"{place.database}/{place.index}/{place.namespace}"
-        audit.record("vector index", name, "delete", by, reason=reason, facts={"count": count})
+        audit.record("vector index", name, "delete", by, facts={"count": count})
     return count
 
 

@@ -69,7 +69,6 @@ def read_text(value: JsonValue, place: DocumentPosition) -> str:
 
 
 def read_name(value: JsonValue, place: DocumentPosition, most: int = 255) -> str:
-    """Return a name."""
     read = read_text(value, place)
     if len(read) > most:
         raise ValueRefused(f"must have at most {most} characters")

@@ -125,7 +125,6 @@ def rotate_secret(id: str, fresh: Document, keep_seconds: int, by: str) -> None:
 
 
 def delete_webhook(id: str, by: str) -> None:
-    """Delete a webhook."""
     with transaction.atomic():
         if not Webhook.objects.filter(pk=id).delete()[0]:
             raise NotFound(f"No such webhook: {id}")
@@ -133,7 +132,6 @@ def delete_webhook(id: str, by: str) -> None:
 
 
 def find_webhook(id: str) -> Webhook:
-    """Return a webhook by id."""
     row = Webhook.objects.filter(pk=id).first()
     if row is None:
         raise NotFound(f"No such webhook: {id}")

@@ -490,7 +490,7 @@ def _add_statements(
     decision: Decision,
     revision: RevisionInfo,
     starts: "ChildStarts",
-    origin: RunOrigin | None = None,
+    origin: RunOrigin | None,
 ) -> Callable[[], None]:
     """Add the statements of a decision and of the runs that it begins. Returns what to call after the commit."""
     decision = starts.begin_in(decision)

@@ -102,7 +102,6 @@ def set_breakpoint(run_id: str, request: BreakpointRequest, by: str, reason: str
 
 
 def remove_breakpoint(run_id: str, breakpoint_id: str, by: str, reason: str = "") -> None:
-    """Remove a breakpoint from a run."""
     command = commands.remove_breakpoint(breakpoint_id)
     change_run(RunCommand(run_id, command, by, reason, audit=Audit("remove breakpoint")))
 

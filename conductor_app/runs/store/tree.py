@@ -38,7 +38,6 @@ class RunTree(NamedTuple):
 
 
 def status_of(run_id: str) -> str:
-    """Return the status of a run."""
     rows = fetch(*TREE_SQL["load_run_status"].bind(run_id=run_id))
     if not rows:
         raise NotFound(f"No such workflow found by id: {run_id}")

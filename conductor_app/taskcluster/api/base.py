@@ -170,7 +170,6 @@ def check_params(params: Mapping[str, str]) -> None:
 
 
 def parse_options(query: str, known_options: Iterable[str]) -> dict[str, str]:
-    """Return the query options."""
     options = dict(parse_qsl(query, keep_blank_values=True, errors="replace"))
     options.pop("bewit", None)
     for name, value in options.items():

@@ -38,12 +38,10 @@ def queue_counts_document(queue: str, pending: int, claimed: int | None = None) 
 
 
 def pending_task_document(attempt: Attempt) -> dict[str, Any]:
-    """Return a pending attempt."""
     return {**_task_fields(attempt), "inserted": format_timestamp(attempt.scheduled_at)}
 
 
 def claimed_task_document(attempt: Attempt) -> dict[str, Any]:
-    """Return a claimed attempt."""
     return {
         **_task_fields(attempt),
         **worker_facts(attempt.worker),

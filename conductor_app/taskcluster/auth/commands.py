@@ -52,7 +52,6 @@ class ClientSettings:
 
 
 def find_client(id: str) -> Client:
-    """Return a client by id."""
     found = Client.objects.filter(pk=id).first()
     if found is None:
         raise NotFound(f"There is no client {id}.")
@@ -187,7 +186,6 @@ ROLE_KIND = "scope_role"
 
 
 def find_role(id: str) -> ScopeRole:
-    """Return a role by id."""
     found = ScopeRole.objects.filter(pk=id).first()
     if found is None:
         raise NotFound(f"There is no role {id}.")

@@ -129,7 +129,6 @@ def verify_payload(signature: HawkSignature, content_type: str, body: bytes) -> 
 
 
 def compute_mac(signature: HawkSignature, request: HawkRequest, key: str) -> str:
-    """Return the signature of a request with a key."""
     method = "GET" if signature.kind == BEWIT else request.method.upper()
     lines = (
         signature.kind, signature.ts, signature.nonce, method, request.resource, request.host.lower(), request.port,

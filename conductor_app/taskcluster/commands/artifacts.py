@@ -144,7 +144,6 @@ def _save_artifact(row: Artifact, new: ArtifactValue) -> None:
 
 
 def to_artifact(row: Artifact) -> ArtifactValue:
-    """Return the artifact of a row."""
     return ArtifactValue(row.kind, row.content_type, row.expires_at, row.details, row.content_length)
 
 

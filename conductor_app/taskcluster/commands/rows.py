@@ -182,7 +182,6 @@ def join_group(task_id: str, id: str, scheduler_id: str, until: int) -> bool:
 
 
 def find_group(id: str) -> TaskGroup:
-    """Return a task group."""
     group = TaskGroup.objects.filter(pk=id).first()
     if group is None:
         raise NotFound(f"Task group {id} does not exist.")

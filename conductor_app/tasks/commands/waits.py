@@ -63,13 +63,11 @@ def begin_run_wait(
     return found or WaitOutcome(run_id, timed_out=True)
 
 
-def begin_end_wait(run_id: str, seconds: float, client: WaitingClient = LOCAL_CALLER) -> WaitSteps[bool]:
+def begin_end_wait(run_id: str, seconds: float) -> WaitSteps[bool]:
     """Return the steps of a wait for the end of a run, up to `seconds`. The result is True if the run has ended."""
     now, ends_at = clock.now(), monotonic() + min(seconds, MAX_WAIT_SECONDS)
     names = tree.mark_watched([run_id], run_id, now + round(seconds * 1000), now)
-    with notifications.subscribe(
-        *map(notifications.broadcast_topic, sorted(names or {run_id})), client=client
-    ) as waiter:
+    with notifications.subscribe(*map(notifications.broadcast_topic, sorted(names or {run_id}))) as waiter:
         return bool((yield from _wait_for(lambda: tree.status_of(run_id) in RUN.final, waiter, ends_at)))
 
 

@@ -154,11 +154,6 @@ def polls_of_queues(now: int) -> dict[str, QueuePolls]:
     }
 
 
-def polls_of(queue: str, now: int) -> QueuePolls:
-    row = grouped_polls(queue, now).first()
-    return QueuePolls(row["at"], row["alive"], row["drained"]) if row else QueuePolls()
-
-
 def grouped_polls(queue: str, now: int) -> QuerySet[Poller, Any]:
     """Return the columns of QueuePolls (`at`, `alive`, `drained`) for one queue: one row, or none."""
     return _count_polls(Poller.objects.filter(_possible_polls(queue)), now)

@@ -52,7 +52,7 @@ from ..gates import (
     stop_facts,
 )
 from ..models import QueueHold
-from .queue_states import QueuePolls, grouped_polls, polls_of
+from .queue_states import QueuePolls, grouped_polls
 from .shares import count_same_key_ahead, describe_same_key
 
 
@@ -361,9 +361,8 @@ def _recent_starts(name: str, facts: GateFacts) -> QuerySet[Attempt, Any]:
     return claimed.order_by("-claimed_at").values_list("run_id", "id", "worker", "claimed_at")[: facts.rate_count]
 
 
-def polling_verdict(attempt: Attempt, now: int, polls: QueuePolls | None = None) -> GateVerdict:
+def polling_verdict(attempt: Attempt, now: int, polls: QueuePolls) -> GateVerdict:
     """Return the verdict on recent polls of the queue. `polls`: if they have been loaded."""
-    polls = polls or polls_of(attempt.queue, now)
     polled_at, facts = polls.polled_at, {"queue": attempt.queue}
     if polled_at is None:
         return GateVerdict("polled", False, _("No worker has ever polled queue `%(queue)s`.") % facts)

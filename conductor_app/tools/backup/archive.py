@@ -341,7 +341,6 @@ class Archive:
             yield stream
 
     def rows(self, table: TableContent) -> Iterator[list[Any]]:
-        """Yield the rows of a table."""
         with self.open(table.member) as stream:
             yield from map(orjson.loads, stream)
 
