@@ -141,6 +141,7 @@ def test_tables_that_a_router_sends_to_another_database_are_an_error(shop):
     said = shop.call("check").stdout
 
     assert "conductor.E003" in said and "sends the tables of conductor_app to the database 'other'" in said
+    assert "HINT: They must be in the database 'default': the app's transactions and statements name no other" in said
 
 
 @pytest.mark.parametrize(
