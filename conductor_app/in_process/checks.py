@@ -53,8 +53,8 @@ def check_database(**_: object) -> list[CheckMessage]:
         return [
             Error(
                 f"A database router sends the tables of conductor_app to the database {alias!r}.",
-                hint="They must be in the database 'default': the app's transactions and statements name no other one, and "
-                "its foreign keys lead to the tables of users and groups there.",
+                hint="They must be in the database 'default': the app's transactions and statements name no other one, "
+                "and its foreign keys lead to the tables of users and groups there.",
                 id="conductor.E003",
             )
         ]
