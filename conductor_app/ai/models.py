@@ -22,7 +22,7 @@ class Integration(NamedValue):
 
     `category`: AI_MODEL, VECTOR_DB, MCP or another one of Conductor's. `kind`: the type of the provider, such as
     `openai`. `configuration`: the settings, with `***` for secret ones. `sealed`: those, as an encrypted JSON object.
-    `last_test`: the result of the last test of the connection: `at`, `by`, `isSuccess` and `text`.
+    `last_test`: the result of the last test of the connection: `at`, `by`, `isSuccess`, `text` and `tookMs`.
     """
 
     access_names: ClassVar[dict[str, str]] = {"INTEGRATION_PROVIDER": "name"}

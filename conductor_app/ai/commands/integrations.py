@@ -103,9 +103,9 @@ def _insert_or_update(row: Integration | IntegrationModel, is_new: bool, taken: 
         raise Conflict(taken) from None
 
 
-def save_test(name: str, text: str, by: str, *, is_success: bool) -> dict[str, Any]:
+def save_test(name: str, text: str, by: str, *, is_success: bool, took_ms: int) -> dict[str, Any]:
     """Store the result of a test of an integration's connection, and return it."""
-    result = {"at": clock.now(), "by": by[:255], "isSuccess": is_success, "text": text}
+    result = {"at": clock.now(), "by": by[:255], "isSuccess": is_success, "text": text, "tookMs": took_ms}
     Integration.objects.filter(pk=name).update(last_test=result)
     return result
 

@@ -278,6 +278,7 @@ class IntegrationsPage(Page):
             "of_environment": sorted(environment_integrations().keys() - stored) if sees_all else (),
             "categories": _kinds_by_category(),
             "may_add": request.user.has_perm(ADD_PERMISSION),
+            "sees_tests": request.user.has_perm(EXECUTE_PERMISSION),
         }
 
 

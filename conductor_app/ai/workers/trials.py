@@ -132,6 +132,7 @@ def check_connection(integration: str, by: str) -> dict[str, Any]:
     """
     row = find_integration(integration)
     audit.record("integration", integration, "test", by)
+    began = monotonic()
     try:
         test = CONNECTION_TESTS.get(row.category)
         if test is None:
@@ -141,7 +142,7 @@ def check_connection(integration: str, by: str) -> dict[str, Any]:
         text, is_success = refused.message, False
     except ModuleNotFoundError as missing:
         text, is_success = f"The package {missing.name} is not installed: install the extra `ai`.", False
-    return save_test(integration, text, by, is_success=is_success)
+    return save_test(integration, text, by, is_success=is_success, took_ms=round(1000 * (monotonic() - began)))
 
 
 def _first_model(integration: str) -> str:

@@ -49,7 +49,7 @@ def parse_time(text: str) -> int:
         return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=get_current_timezone())).timestamp() * 1000)
     except (ValueError, OverflowError) as error:
         raise Invalid(
-            _format_refusal(_("Not a valid date: %(text)s. Use a format such as 2027-03-01T14:30."), text)
+            _format_refusal(_("Not a valid date: %(text)s. Use a format such as 2027-03-01 14:30."), text)
         ) from error
 
 
@@ -91,7 +91,7 @@ class FilterField:
 
     @property
     def is_time(self) -> bool:
-        """Return True if the field is a time, which the browser lets the user pick."""
+        """Return True if the field is a time."""
         return self.parse is parse_time
 
     def input_value(self, text: str) -> str:
@@ -100,7 +100,7 @@ class FilterField:
             return text
         try:
             seconds = min(parse_time(text) / 1000, MAX_SECONDS)
-            return datetime.fromtimestamp(seconds, get_current_timezone()).isoformat(timespec="seconds")[:19]
+            return datetime.fromtimestamp(seconds, get_current_timezone()).isoformat(" ", "seconds")[:19]
         except (Invalid, ValueError, OverflowError, OSError):
             return ""
 

@@ -82,7 +82,7 @@ class StartForm(forms.Form):
     starts_at = forms.DateTimeField(
         required=False,
         label=gettext_lazy("Start at"),
-        widget=DateTimeInput(attrs={"type": "datetime-local", "step": 1}),
+        widget=DateTimeInput(attrs={"placeholder": gettext_lazy("YYYY-MM-DD HH:MM")}),
     )
     stop_before = forms.ChoiceField(required=False, label=gettext_lazy("Stop before step"))
     reason = forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"))

@@ -140,7 +140,7 @@ def format_overlap(row: Schedule) -> str:
     return str(dict(OVERLAP_LABELS).get(row.overlap, row.overlap))
 
 
-TIME_ATTRIBUTES = {"type": "datetime-local", "step": "any"}
+TIME_ATTRIBUTES = {"placeholder": gettext_lazy("YYYY-MM-DD HH:MM")}
 
 
 class ScheduleForm(forms.Form):
@@ -251,7 +251,7 @@ def parse_time(text: str) -> int | None:
         found = found if found.tzinfo else found.replace(tzinfo=UTC)
         return int(found.timestamp() * 1000)
     except (ValueError, OverflowError):
-        raise Invalid(_("Not a valid date. Use a format such as 2027-01-31T08:00.")) from None
+        raise Invalid(_("Not a valid date. Use a format such as 2027-01-31 08:00.")) from None
 
 
 def _parse_time_field(text: str) -> int | None:
@@ -262,7 +262,7 @@ def _parse_time_field(text: str) -> int | None:
 
 
 def format_time(moment: int | None) -> str:
-    return "" if not moment else f"{datetime.fromtimestamp(moment / 1000, UTC):%Y-%m-%dT%H:%M:%S}"
+    return "" if not moment else f"{datetime.fromtimestamp(moment / 1000, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def initial_values(name: str, document: dict[str, Any]) -> dict[str, Any]:

@@ -141,7 +141,7 @@ class ClientForm(ScopesForm):
 
     expires = forms.DateTimeField(
         label=gettext_lazy("Expires"),
-        widget=DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        widget=DateTimeInput(attrs={"placeholder": gettext_lazy("YYYY-MM-DD HH:MM")}, format="%Y-%m-%d %H:%M"),
         help_text=gettext_lazy("UTC."),
     )
 
