@@ -16,7 +16,7 @@ from django.utils.translation import gettext, pgettext
 
 from ..access.authentication import server_address
 from ..access.visibility import may, sees_all_runs
-from ..monitoring.pages.overview import WorkerSample
+from ..monitoring.samples import WorkerSample
 from ..runs.timeline.queries import TimelineSegment
 from ..web import badges, links
 
