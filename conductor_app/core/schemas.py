@@ -143,7 +143,9 @@ class SchemaField:
 
 
 class UnreadableInput(Exception):
-    """The text of a field is not a value of its type."""
+    """The text of a field is not a value of its type. `place`: line and column of the error in JSON."""
+
+    place: tuple[int, int] = (1, 1)
 
 
 def build_form(schema: Any, name: str = "input", depth: int = 0) -> tuple[SchemaField, ...]:
@@ -306,11 +308,15 @@ def parse_typed(text: str, load: Callable[..., Any] = json.loads) -> Any:
     if written[:1] not in BEGINS_JSON or not written:
         return text
     try:
-        return load(written, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        if written[0] in '{["':
-            raise UnreadableInput("Not valid JSON. To enter it as text, put it in quotes.") from None
-        return text
+        return load(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        if written[0] not in '{["':
+            return text
+        place = (error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else (1, 1)
+        where = "at line {}, column {}".format(*place)
+        unreadable = UnreadableInput(f"Not valid JSON {where}. To enter it as text, put it in quotes.")
+        unreadable.place = place
+        raise unreadable from None
 
 
 def _refuse_constant(name: str) -> None:

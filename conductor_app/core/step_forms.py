@@ -4,11 +4,11 @@ The classes of step types have it as `label`, `summary`, `sample` and `members`.
 page translates them when it shows them, because the core imports no Django.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .schemas import TEXT
+from .schemas import CHOICE, TEXT
 
 
 def gettext_noop(text: str) -> str:
@@ -27,12 +27,20 @@ SCRIPT_LABELS = {
     "python": "Python",
 }
 SCRIPT_LANGUAGES = tuple(SCRIPT_LABELS)
+STATUS_LABELS = {
+    "COMPLETED": gettext_noop("Completed"),
+    "FAILED": gettext_noop("Failed"),
+    "FAILED_WITH_TERMINAL_ERROR": gettext_noop("Failed, without another attempt"),
+    "TERMINATED": gettext_noop("Terminated"),
+}
+TASK_STATUSES = ("COMPLETED", "FAILED", "FAILED_WITH_TERMINAL_ERROR")
+RUN_STATUSES = ("COMPLETED", "FAILED", "TERMINATED")
+ITEM_FAILURE_LABELS = {
+    "FAIL": gettext_noop("The step fails, and the other items are canceled"),
+    "CONTINUE": gettext_noop("The other items continue"),
+}
 STATIC_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "methods": ("GET", "POST", "PUT", "PATCH", "DELETE"),
-    "item_failures": ("FAIL", "CONTINUE"),
-    "languages": SCRIPT_LANGUAGES,
-    "task_statuses": ("COMPLETED", "FAILED", "FAILED_WITH_TERMINAL_ERROR"),
-    "statuses": ("COMPLETED", "FAILED", "TERMINATED"),
 }
 """The other lists of suggestions."""
 DEFAULT_ITERATIONS = 3
@@ -57,6 +65,10 @@ class StepMember:
 
 def input_member(name: str, label: str, kind: str = TYPED, options: str = REFERENCES, help: str = "") -> StepMember:
     return StepMember(f"inputParameters.{name}", label, kind, help, options=options)
+
+
+def choice_member(name: str, label: str, choices: Iterable[str]) -> StepMember:
+    return StepMember(f"inputParameters.{name}", label, CHOICE, choices=tuple(choices))
 
 
 def step_of(type: str, ref: str, **fields: Any) -> dict[str, Any]:

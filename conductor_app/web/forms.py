@@ -123,8 +123,10 @@ def parse_typed(text: str) -> Any:
     """Return the value of a field: numbers, true, false, null, objects, lists and quoted texts are JSON."""
     try:
         return schemas.parse_typed(text, parse_json_value)
-    except schemas.UnreadableInput:
-        raise Invalid(_("Not valid JSON. To enter it as text, put it in quotes.")) from None
+    except schemas.UnreadableInput as unreadable:
+        line, column = unreadable.place
+        message = _("Not valid JSON at line %(line)s, column %(column)s. To enter it as text, put it in quotes.")
+        raise Invalid(message % {"line": line, "column": column}) from None
 
 
 class NumberedRow:

@@ -121,8 +121,8 @@ def test_a_field_without_a_type_takes_text_numbers_and_json(text, value):
 
     assert fields[0].kind == "typed" and parse_form(fields, {"input.any": text}) == ({"any": value}, {})
     assert parse_form(fields, split_document(fields, {"any": value})) == ({"any": value}, {})
-    assert parse_form(fields, {"input.any": "[1"})[1] == {
-        "input.any": "Not valid JSON. To enter it as text, put it in quotes."
+    assert parse_form(fields, {"input.any": "[1,\n  2;"})[1] == {
+        "input.any": "Not valid JSON at line 2, column 4. To enter it as text, put it in quotes."
     }
 
 

@@ -189,7 +189,7 @@ def test_a_renamed_step_keeps_its_readers(operator):
     ("changes", "message"),
     [
         ({"step.taskReferenceName": "charge"}, "is used by another step"),
-        ({"input.0.value": "{half"}, "Not valid JSON"),
+        ({"input.0.value": '{"half":\n 1'}, "Not valid JSON at line 2, column 3"),
         ({"input.1.name": "receipt"}, "used twice"),
         ({"input.2.value": "lost"}, "Enter a name"),
         ({"step.startDelay": "soon"}, "Enter a whole number"),
@@ -537,3 +537,49 @@ def test_choices_of_the_api_are_words_in_the_form(operator):
 
     assert '<option value="TIME_OUT_WF">Time out the run</option>' in panel
     assert "ALERT_ONLY" not in page_text_of(panel)
+
+
+@pytest.mark.parametrize(
+    ("step", "field", "options"),
+    [
+        (step_of("TERMINATE", "end"), "inputParameters.terminationStatus", ["Completed", "Failed", "Terminated"]),
+        (
+            step_of("UPDATE_TASK", "u"),
+            "inputParameters.taskStatus",
+            ["Completed", "Failed", "Failed, without another attempt"],
+        ),
+        (
+            step_of("FOR_EACH", "f"),
+            "inputParameters.onItemFailure",
+            ["The step fails, and the other items are canceled", "The other items continue"],
+        ),
+        (
+            step_of("INLINE", "i"),
+            "inputParameters.evaluatorType",
+            ["Value of an input", "JavaScript", "JavaScript (graaljs)", "Python"],
+        ),
+    ],
+)
+def test_the_choices_of_a_step_are_words_and_an_expression_stays(operator, step, field, options):
+    panel = post(operator, text(step), "show:tasks[0]")["panel"]
+    menu = panel[panel.index(f'<select name="step.{field}"') :].partition("</select>")[0]
+    assert re.findall(r"<option[^>]*>([^<]*)</option>", menu) == ["–", *options]
+
+    name = field.rpartition(".")[2]
+    document = text({**step, "inputParameters": {name: "${workflow.input.way}"}})
+    assert apply(operator, document, "tasks[0]")["after"] == json.loads(document)
+
+
+def test_an_empty_choice_of_a_policy_names_what_applies(operator, clock):
+    define_task("a", retryLogic="EXPONENTIAL_BACKOFF")
+    panel = post(operator, text(simple("a")), "show:tasks[0]")["panel"]
+
+    assert '<option value="">Exponential</option>' in panel
+
+
+def test_the_keys_of_the_canvas_are_listed_in_one_place(operator, order):
+    page = html(operator.get(f"{WORKFLOWS}{order.pk}/edit/"))
+
+    menu = page_text_of(page[page.index("canvas-keys") :].partition("</details>")[0])
+    assert "F2 renames the step" in menu and "Delete deletes the step" in menu
+    assert page.count("F2") == 1

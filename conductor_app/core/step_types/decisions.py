@@ -13,7 +13,17 @@ from ..primitives import JsonValue
 from ..schemas import CHOICE, LONG, TEXT
 from ..snapshot import Run, StepState, Task, TaskState
 from ..states import FAILED
-from ..step_forms import LONG_TYPED, SCRIPT_HELP, SCRIPT_LANGUAGES, StepMember, gettext_noop, input_member, step_of
+from ..step_forms import (
+    LONG_TYPED,
+    RUN_STATUSES,
+    SCRIPT_HELP,
+    SCRIPT_LANGUAGES,
+    StepMember,
+    choice_member,
+    gettext_noop,
+    input_member,
+    step_of,
+)
 from .base import RunEnding, StepType, completed_task, resolve_inputs, value_of
 
 DEFAULT_CASE = "defaultCase"
@@ -50,7 +60,7 @@ class Switch(StepType):
         ),
     )
     members = (
-        StepMember("evaluatorType", gettext_noop("Evaluator"), CHOICE, choices=SCRIPT_LANGUAGES),
+        StepMember("evaluatorType", gettext_noop("Decides by"), CHOICE, choices=SCRIPT_LANGUAGES),
         StepMember("expression", gettext_noop("Expression"), TEXT, SCRIPT_HELP),
     )
 
@@ -237,7 +247,7 @@ class Terminate(StepType):
     search_words = gettext_noop("end stop exit finish return")
     sample = (step_of(type, "terminate", inputParameters={"terminationStatus": "COMPLETED", "terminationReason": ""}),)
     members = (
-        input_member("terminationStatus", gettext_noop("Status"), options="statuses"),
+        choice_member("terminationStatus", gettext_noop("Status of the run"), RUN_STATUSES),
         input_member("terminationReason", gettext_noop("Reason")),
         input_member("workflowOutput", gettext_noop("Output of the workflow"), LONG_TYPED),
     )

@@ -38,9 +38,11 @@ from ..schemas import CHOICE, LONG
 from ..snapshot import GOOD_ENDS, UNKNOWN, Task, TaskState
 from ..step_forms import (
     DEFAULT_ITERATIONS,
+    ITEM_FAILURE_LABELS,
     REFERENCES,
     SCRIPT_LANGUAGES,
     StepMember,
+    choice_member,
     gettext_noop,
     input_member,
     loop_condition,
@@ -71,7 +73,7 @@ class DoWhile(base.StepType):
     sample = (step_of(type, "loop", loopCondition=loop_condition("loop", DEFAULT_ITERATIONS), loopOver=[]),)
     members = (
         StepMember("items", gettext_noop("Items"), help=gettext_noop("A list to iterate over"), options=REFERENCES),
-        StepMember("evaluatorType", gettext_noop("Evaluator"), CHOICE, choices=SCRIPT_LANGUAGES[1:]),
+        StepMember("evaluatorType", gettext_noop("Language of the condition"), CHOICE, choices=SCRIPT_LANGUAGES[1:]),
         StepMember("loopCondition", gettext_noop("Condition"), LONG, gettext_noop("Repeats while it is true.")),
         input_member("keepLastN", gettext_noop("Keep iterations"), options=""),
     )
@@ -337,7 +339,7 @@ class ForEach(base.StepType):
     members = (
         StepMember("items", gettext_noop("Items"), help=gettext_noop("A list to iterate over"), options=REFERENCES),
         input_member("parallel", gettext_noop("In parallel"), options=""),
-        input_member("onItemFailure", gettext_noop("If an item fails"), options="item_failures"),
+        choice_member("onItemFailure", gettext_noop("If an item fails"), ITEM_FAILURE_LABELS),
     )
 
     def bodies(self, step: Document) -> Iterator[Body]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ..definition import Document
 from ..schemas import TEXT, YES_NO
-from ..step_forms import ROWS, gettext_noop, input_member, step_of
+from ..step_forms import ROWS, TASK_STATUSES, choice_member, gettext_noop, input_member, step_of
 from .base import BuiltIn
 
 
@@ -49,7 +49,7 @@ class UpdateTaskStep(OtherRunStep):
         input_member("workflowId", gettext_noop("Workflow id"), TEXT),
         input_member("taskRefName", gettext_noop("Reference of the task"), TEXT),
         input_member("taskId", gettext_noop("Task id"), TEXT, help=gettext_noop("In place of workflow and reference")),
-        input_member("taskStatus", gettext_noop("Status"), options="task_statuses"),
+        choice_member("taskStatus", gettext_noop("Status of the task"), TASK_STATUSES),
         input_member("taskOutput", gettext_noop("Output of the task"), ROWS),
         input_member(
             "mergeOutput",

@@ -13,7 +13,17 @@ from ..expressions import quote_value
 from ..primitives import JsonValue
 from ..schemas import LONG
 from ..states import COMPLETED, FAILED, FAILED_FOR_GOOD
-from ..step_forms import LONG_TYPED, REFERENCES, ROWS, StepMember, gettext_noop, input_member, step_of
+from ..step_forms import (
+    LONG_TYPED,
+    REFERENCES,
+    ROWS,
+    SCRIPT_LANGUAGES,
+    StepMember,
+    choice_member,
+    gettext_noop,
+    input_member,
+    step_of,
+)
 from . import base
 
 MAX_NAME_LENGTH = 255
@@ -189,7 +199,7 @@ class Inline(base.StepType):
         ),
     )
     members = (
-        input_member("evaluatorType", gettext_noop("Evaluator"), options="languages"),
+        choice_member("evaluatorType", gettext_noop("Language"), SCRIPT_LANGUAGES),
         input_member("expression", gettext_noop("Script"), LONG),
     )
 

@@ -50,6 +50,19 @@ MENUS = {"show": "step_path", "pick": "place_path", "move": "move_path"}
 WRAPPER_LABELS = {"fork": gettext_lazy("fork"), "loop": gettext_lazy("loop"), "try": gettext_lazy("try")}
 
 
+KEYS = (
+    ("↑ ↓", gettext_lazy("to the previous or the next step of the diagram")),
+    (gettext_lazy("Enter"), gettext_lazy("edits the step, or adds one at a +")),
+    ("+", gettext_lazy("adds a step after this one")),
+    ("F2", gettext_lazy("renames the step")),
+    ("Alt+↑ Alt+↓", gettext_lazy("moves the step")),
+    (gettext_lazy("Delete"), gettext_lazy("deletes the step")),
+    (gettext_lazy("Esc"), gettext_lazy("from the form back to the diagram")),
+    ("Ctrl+Z Ctrl+Y", gettext_lazy("undoes and redoes")),
+)
+"""The keys of the canvas, and what each does."""
+
+
 @dataclass(slots=True)
 class CanvasState:
     """The document on the canvas, and what the panel beside it shows.
@@ -206,7 +219,12 @@ def _selected_references(state: CanvasState) -> str:
 
 def panel_context(state: CanvasState, result: CheckResult, submitted: Mapping[str, str]) -> dict[str, Any]:
     """Return the context of the panel: the list of step types, the form of a step, or that of the workflow."""
-    context = {"state": state, "options": _options(state, result), "is_named": submitted.get("is_named", "")}
+    context = {
+        "canvas_keys": KEYS,
+        "state": state,
+        "options": _options(state, result),
+        "is_named": submitted.get("is_named", ""),
+    }
     if state.place:
         return {
             **context,

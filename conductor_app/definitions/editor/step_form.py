@@ -15,7 +15,18 @@ from ...core.human_tasks import ANSWER_SCHEMA_KEY
 from ...core.primitives import JsonValue
 from ...core.schemas import CHOICE, LONG, TEXT, WHOLE, YES_NO, SchemaField, format_typed, format_value
 from ...core.step_edits import StepEdit, find_step, rename_step, replace_step
-from ...core.step_forms import LONG_TYPED, NAMES, ROWS, SCRIPT_LABELS, TASKS, TYPED, StepMember, loop_condition
+from ...core.step_forms import (
+    ITEM_FAILURE_LABELS,
+    LONG_TYPED,
+    NAMES,
+    ROWS,
+    SCRIPT_LABELS,
+    STATUS_LABELS,
+    TASKS,
+    TYPED,
+    StepMember,
+    loop_condition,
+)
 from ...core.step_types import STEP_TYPES
 from ...core.step_types.base import Simple
 from ...core.step_types.loops import DoWhile
@@ -61,7 +72,11 @@ POLICY_CHOICES = {"retryLogic": RETRY_LOGICS, "timeoutPolicy": TIMEOUT_POLICIES}
 CHOICE_LABELS = {
     **dict(RETRY_LOGICS),
     **dict(TIMEOUT_POLICIES),
-    **{name: gettext_lazy(label) for name, label in SCRIPT_LABELS.items()},
+    **{
+        name: gettext_lazy(label)
+        for labels in (SCRIPT_LABELS, STATUS_LABELS, ITEM_FAILURE_LABELS)
+        for name, label in labels.items()
+    },
 }
 
 
@@ -204,7 +219,14 @@ class StepForm(MemberForm):
     @property
     def general_fields(self) -> list[RenderedField]:
         return [
-            self.field(REF, "taskReferenceName", _("Reference"), value=self.ref, is_required=True),
+            self.field(
+                REF,
+                "taskReferenceName",
+                _("Reference"),
+                value=self.ref,
+                is_required=True,
+                help=_("Unique. Other steps read its output by this name."),
+            ),
             *map(self.member_field, self.general_members),
         ]
 
@@ -286,6 +308,7 @@ class StepForm(MemberForm):
         choices = tuple(key for key, _label in POLICY_CHOICES.get(name, ()))
         kind = CHOICE if choices else WHOLE
         value, inherited = own.get(name), registered.get(name, CHOICE_DEFAULTS.get(name))
+        inherited = CHOICE_LABELS.get(str(inherited), inherited)
         limits = {"min": 0} | ({"placeholder": str(inherited)} if inherited is not None else {})
         text = "" if value is None else format_value(value)
         help_text = "" if kind == CHOICE else str(POLICY[name].help_text)
