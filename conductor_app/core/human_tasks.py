@@ -133,6 +133,13 @@ def answer_schema(input: Mapping[str, Any]) -> Mapping[str, Any]:
     return next((schema for schema in found if isinstance(schema, Mapping)), {})
 
 
+def answer_fields(step: Mapping[str, Any]) -> list[str]:
+    """Return the names of the answers that a HUMAN step asks for, as far as its definition contains the form."""
+    inputs = step.get("inputParameters")
+    properties = answer_schema(inputs).get("properties") if isinstance(inputs, Mapping) else None
+    return list(map(str, properties)) if isinstance(properties, Mapping) else []
+
+
 def current_assignment(question: HumanQuestion, since: int, now: int) -> CurrentAssignment:
     """Return the assignment at `now`, counted from `since`, both in epoch milliseconds."""
     found, begins = CurrentAssignment(), since

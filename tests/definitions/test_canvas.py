@@ -583,3 +583,15 @@ def test_the_keys_of_the_canvas_are_listed_in_one_place(operator, order):
     menu = page_text_of(page[page.index("canvas-keys") :].partition("</details>")[0])
     assert "F2 renames the step" in menu and "Delete deletes the step" in menu
     assert page.count("F2") == 1
+
+
+def test_a_switch_after_a_human_task_reads_its_answer(operator):
+    asked = post(operator, text(), "add:HUMAN", place="tasks[0]")
+    decided = post(operator, json.dumps(asked["after"]), "add:SWITCH", place="tasks[1]")
+
+    assert decided["after"]["tasks"][1]["inputParameters"] == {"value": "${approval.output.approved}"}
+    assert 'value="${approval.output.approved}"></option>' in decided["panel"]
+    assert "No findings" in page_text_of(decided["list"])
+
+    other = post(operator, text(simple("a")), "add:SWITCH", place="tasks[1]")
+    assert other["after"]["tasks"][1]["inputParameters"] == {"value": "${workflow.input.value}"}

@@ -8,9 +8,11 @@ from typing import Any
 
 from ..definition import StepSpot, structure_of, type_of
 from ..document.reading import DEFINITION, PARAM
+from ..human_tasks import answer_fields
 from ..primitives import JsonValue
 from ..step_types.loops import DoWhile, has_items, iterates_over_input
 from ..step_types.sub_workflows import SubWorkflow
+from ..step_types.waiting import Human
 
 ERROR, WARNING, HINT = "error", "warning", "hint"
 UNKNOWN_REFERENCE = "unknown reference"
@@ -155,6 +157,8 @@ def step_output_shape(spot: StepSpot, known: LintContext) -> PayloadShape:
         return _fixed_shape(members, f"the output of {kind}")
     if kind == DoWhile.type:
         return _loop_shape(spot.step)
+    if kind == Human.type and (fields := answer_fields(spot.step)):
+        return members_shape(fields, "its form")
     if kind == SubWorkflow.type:
         param = spot.step.get(PARAM)
         name = param.get("name") if isinstance(param, Mapping) else None

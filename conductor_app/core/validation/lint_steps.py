@@ -6,7 +6,7 @@ from typing import Any
 
 from ..definition import StepSpot, type_of
 from ..expressions.json_text import expression_texts
-from ..human_tasks import answer_schema
+from ..human_tasks import answer_fields
 from ..primitives import JsonValue
 from ..step_types.ai import CallMcpToolStep
 from ..step_types.waiting import Human
@@ -53,7 +53,9 @@ def _sample_finding(spot: StepSpot, address: JsonValue, place: str) -> Iterator[
 
 def lint_answers(document: Mapping[str, Any], found: list[StepSpot]) -> Iterator[LintFinding]:
     """Yield a warning for each human task with a form whose answer is neither read nor part of the run's output."""
-    asking = [(spot, fields) for spot in found if type_of(spot.step) == Human.type and (fields := _fields_of(spot))]
+    asking = [
+        (spot, fields) for spot in found if type_of(spot.step) == Human.type and (fields := answer_fields(spot.step))
+    ]
     if not asking:
         return
     conditions = (str(spot.step.get("loopCondition") or "") for spot in found)
@@ -69,11 +71,6 @@ def lint_answers(document: Mapping[str, Any], found: list[StepSpot]) -> Iterator
             f"Add a Switch that reads `{field}`, or pass it to a later step."
         )
         yield LintFinding(WARNING, UNREAD_ANSWER, f"{spot.path}.inputParameters", message)
-
-
-def _fields_of(spot: StepSpot) -> list[str]:
-    """Return the fields of the form of a human task, as far as the definition contains it."""
-    return list(map(str, _mapping(answer_schema(_mapping(spot.step.get("inputParameters"))).get("properties"))))
 
 
 def _is_read(ref: str, expressions: str) -> bool:

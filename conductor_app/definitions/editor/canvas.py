@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from ...access.visibility import visible
 from ...core.definition import type_of, walk
 from ...core.errors import Invalid, RequestRefused
+from ...core.human_tasks import answer_fields
 from ...core.step_edits import (
     WRAPPERS,
     StepEdit,
@@ -30,6 +31,8 @@ from ...core.step_edits import (
     wrap_step,
 )
 from ...core.step_forms import STATIC_OPTIONS
+from ...core.step_types.decisions import Switch
+from ...core.step_types.waiting import Human
 from ...core.validation.lint_references import BEFORE, compare_order
 from ...human_tasks.pages.form_templates import KINDS
 from ...web.forms import format_json
@@ -156,8 +159,22 @@ def _pick(state: CanvasState, argument: str) -> None:
 def _add(state: CanvasState, argument: str) -> None:
     if (entry := catalog().get(argument)) is None:
         raise Invalid(_("Unknown step type: %(type)s.") % {"type": argument[:40]})
-    _accept(state, insert_steps(state.document, state.place, entry.sample()))
+    steps = entry.sample()
+    if argument == Switch.type and (answer := _answer_before(state)):
+        steps[0]["inputParameters"] = dict.fromkeys(steps[0]["inputParameters"], answer)
+    _accept(state, insert_steps(state.document, state.place, steps))
     state.message = _("%(type)s added.") % {"type": entry.label}
+
+
+def _answer_before(state: CanvasState) -> str:
+    """Return the expression of the first answer of the human task before the place, or an empty text."""
+    path, _sign, index = state.place.rstrip("]").rpartition("[")
+    if not index.isdecimal() or int(index) == 0:
+        return ""
+    sequence, before = find_step(state.document, f"{path}[{int(index) - 1}]")
+    step = sequence.steps[before]
+    fields = answer_fields(step) if type_of(step) == Human.type else []
+    return f"${{{step.get('taskReferenceName')}.output.{fields[0]}}}" if fields else ""
 
 
 def _delete(state: CanvasState, argument: str) -> None:

@@ -89,6 +89,13 @@ def test_an_answer_that_is_neither_read_nor_in_the_outputs_is_a_warning():
     assert lint(APPROVAL, outputParameters={"a": "${workflow.input.a}"})
 
 
+def test_an_answer_that_the_form_does_not_ask_for_is_a_finding():
+    reads = simple("pay", inputParameters={"approved": "${approval.output.aproved}"})
+    [finding] = lint_definition({"name": "order", "tasks": [APPROVAL, reads]})
+
+    assert (finding.severity, finding.meant) == (WARNING, "approval.output.approved")
+
+
 @pytest.mark.parametrize(
     ("steps", "fields"),
     [
