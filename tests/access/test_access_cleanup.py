@@ -56,7 +56,7 @@ def api(clock, db) -> Api:
 COLUMNS = {target: (model, column) for model, target, column in GRANTED_OBJECTS}
 
 
-def left(target: str, name: str, tagged: str = "") -> list[int]:
+def count_grants_and_tags(target: str, name: str, tagged: str = "") -> list[int]:
     return [
         Grant.objects.filter(target_type=target, target_id=name).count(),
         Tag.objects.filter(object_type=target, object_name=tagged or name).count(),
@@ -76,7 +76,7 @@ def test_a_recreated_object_starts_without_the_grants_and_tags_of_the_deleted_on
 
     assert api.delete(REMOVED[target].format(tagged)).status_code in (200, 204)
 
-    assert left(target, name, tagged) == [0, 0]
+    assert count_grants_and_tags(target, name, tagged) == [0, 0]
 
 
 def test_a_definition_keeps_grants_and_tags_until_its_last_version_is_deleted(api):
@@ -86,7 +86,7 @@ def test_a_definition_keeps_grants_and_tags_until_its_last_version_is_deleted(ap
 
     api.delete("/metadata/workflow/x/2")
 
-    assert left("WORKFLOW_DEF", "x") == [1, 0]
+    assert count_grants_and_tags("WORKFLOW_DEF", "x") == [1, 0]
 
 
 def test_deleting_a_user_on_the_pages_removes_its_grants(db):
@@ -95,4 +95,4 @@ def test_deleting_a_user_on_the_pages_removes_its_grants(db):
 
     user.delete()
 
-    assert left("USER", "x") == [0, 0]
+    assert count_grants_and_tags("USER", "x") == [0, 0]

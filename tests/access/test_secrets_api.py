@@ -15,46 +15,51 @@ VALUE = "s3cret value"
 
 
 @pytest.fixture
-def kept(api, clock):
+def secret_api(api, clock):
     """Create one secret."""
     assert api.put("/secrets/DB", VALUE.encode()).status_code == 200
     return api
 
 
-def test_a_secret_is_stored_listed_by_name_and_deleted(kept):
-    reply = kept.get("/secrets/DB")
+def test_a_secret_is_stored_listed_by_name_and_deleted(secret_api):
+    reply = secret_api.get("/secrets/DB")
     assert (reply.content.decode(), reply["Content-Type"]) == (VALUE, "text/plain;charset=UTF-8")
-    assert kept.get("/secrets/DB/exists").json() is True
+    assert secret_api.get("/secrets/DB/exists").json() is True
 
-    assert kept.delete("/secrets/DB").content == b""
-    assert kept.delete("/secrets/DB").status_code == 200
+    assert secret_api.delete("/secrets/DB").content == b""
+    assert secret_api.delete("/secrets/DB").status_code == 200
 
-    assert kept.get("/secrets/DB").status_code == 404
-    assert kept.get("/secrets/DB/exists").json() is False
+    assert secret_api.get("/secrets/DB").status_code == 404
+    assert secret_api.get("/secrets/DB/exists").json() is False
 
 
-def test_no_cache_may_store_a_secret_a_token_or_any_other_reply(kept, settings):
+def test_no_cache_may_store_a_secret_a_token_or_any_other_reply(secret_api, settings):
     replies = [
-        kept.get("/secrets/DB"),
-        kept.post("/token", {"keyId": "x", "keySecret": "y"}),
-        kept.get("/metadata/taskdefs"),
-        kept.get("/workflow/unknown"),
+        secret_api.get("/secrets/DB"),
+        secret_api.post("/token", {"keyId": "x", "keySecret": "y"}),
+        secret_api.get("/metadata/taskdefs"),
+        secret_api.get("/workflow/unknown"),
     ]
 
     assert {reply["Cache-Control"] for reply in replies} == {"no-store"}
 
 
-def test_an_existence_check_returns_null_for_clients_that_read_false_as_true(kept):
+def test_an_existence_check_returns_null_for_clients_that_read_false_as_true(secret_api):
     for agent in ("node", "undici"):
-        reply = kept.client.get("/api/secrets/NOTHING/exists", headers={"User-Agent": agent})
+        reply = secret_api.client.get("/api/secrets/NOTHING/exists", headers={"User-Agent": agent})
         assert reply.json() is None
-        assert kept.client.get("/api/secrets/DB/exists", headers={"User-Agent": agent}).json() is True
+        assert secret_api.client.get("/api/secrets/DB/exists", headers={"User-Agent": agent}).json() is True
 
 
-def test_secrets_are_named_and_never_listed_with_their_values(kept, monkeypatch):
+def test_secrets_are_named_and_never_listed_with_their_values(secret_api, monkeypatch):
     monkeypatch.setenv("CONDUCTOR_SECRET_API", "from the environment")
 
-    lists = [kept.get("/secrets"), kept.post("/secrets", {}), kept.get("/secrets/v2"), kept.get("/secrets-v2")]
+    lists = [
+        secret_api.get("/secrets"),
+        secret_api.post("/secrets", {}),
+        secret_api.get("/secrets/v2"),
+        secret_api.get("/secrets-v2"),
+    ]
 
     assert [reply.json() for reply in lists] == [
         ["API", "DB"],
@@ -64,17 +69,17 @@ def test_secrets_are_named_and_never_listed_with_their_values(kept, monkeypatch)
     ]
 
 
-def test_a_json_string_value_is_unwrapped(kept):
-    kept.put("/secrets/DB", b'"he said \\"hi\\"\\nand left"')
+def test_a_json_string_value_is_unwrapped(secret_api):
+    secret_api.put("/secrets/DB", b'"he said \\"hi\\"\\nand left"')
 
-    assert kept.get("/secrets/DB").content.decode() == 'he said "hi"\nand left'
+    assert secret_api.get("/secrets/DB").content.decode() == 'he said "hi"\nand left'
 
 
 @pytest.mark.parametrize("value", ['{"user": "u"}', "123", "true", '"half', "[1]", "ä€"])
-def test_any_other_value_is_stored_as_sent(kept, value):
-    kept.put("/secrets/DB", value.encode())
+def test_any_other_value_is_stored_as_sent(secret_api, value):
+    secret_api.put("/secrets/DB", value.encode())
 
-    assert kept.get("/secrets/DB").content.decode() == value
+    assert secret_api.get("/secrets/DB").content.decode() == value
 
 
 BAD = {
@@ -104,42 +109,44 @@ def test_a_secret_of_the_environment_is_read_only_and_visible_to_tasks_only(api,
     assert api.get("/secrets/API/exists").json() is True
 
 
-def test_tags_are_replaced_and_removed(kept):
+def test_tags_are_replaced_and_removed(secret_api):
     tags = [{"key": "team", "value": "a"}, {"key": "cost", "value": "b"}]
-    kept.put("/secrets/DB/tags", tags)
-    kept.delete("/secrets/DB/tags", tags[:1])
+    secret_api.put("/secrets/DB/tags", tags)
+    secret_api.delete("/secrets/DB/tags", tags[:1])
 
-    assert [tag["key"] for tag in kept.get("/secrets/DB/tags").json()] == ["cost"]
-    assert kept.get("/secrets/NOTHING/tags").status_code == 404
-    assert kept.put("/secrets/NOTHING/tags", tags).status_code == 404
-    assert kept.put("/secrets/DB/tags", "x").status_code == 400
+    assert [tag["key"] for tag in secret_api.get("/secrets/DB/tags").json()] == ["cost"]
+    assert secret_api.get("/secrets/NOTHING/tags").status_code == 404
+    assert secret_api.put("/secrets/NOTHING/tags", tags).status_code == 404
+    assert secret_api.put("/secrets/DB/tags", "x").status_code == 400
 
 
-def test_caches_are_cleared(kept):
+def test_caches_are_cleared(secret_api):
     for name in ("clearLocalCache", "clearRedisCache"):
-        assert kept.get(f"/secrets/{name}").json() == {"status": "done"}
+        assert secret_api.get(f"/secrets/{name}").json() == {"status": "done"}
 
 
-def test_a_worker_receives_the_secret_and_the_run_page_does_not(kept):
-    kept.put("/secrets/OTHER", b"not for this step")
-    kept.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}", "data": "${workflow.input.text}"}))
-    run = kept.start(input={"text": "${workflow.secrets.OTHER}"})
+def test_a_worker_receives_the_secret_and_the_run_page_does_not(secret_api):
+    secret_api.put("/secrets/OTHER", b"not for this step")
+    secret_api.define(
+        simple("pay", inputParameters={"key": "${workflow.secrets.DB}", "data": "${workflow.input.text}"})
+    )
+    run = secret_api.start(input={"text": "${workflow.secrets.OTHER}"})
 
-    [task] = kept.poll("pay")
+    [task] = secret_api.poll("pay")
 
     assert task["inputData"] == {"key": VALUE, "data": "${workflow.secrets.OTHER}"}
-    assert VALUE not in kept.get(f"/workflow/{run}").content.decode()
-    assert VALUE not in kept.get(f"/tasks/{task['taskId']}").content.decode()
+    assert VALUE not in secret_api.get(f"/workflow/{run}").content.decode()
+    assert VALUE not in secret_api.get(f"/tasks/{task['taskId']}").content.decode()
     assert VALUE not in Secret.objects.get(pk="DB").sealed
 
 
 @pytest.mark.parametrize("guesser", ["a person", "an operator"])
 def test_only_a_worker_of_the_task_has_its_secrets_replaced_so_that_nobody_else_confirms_a_guess(
-    kept, admin_client, settings, guesser
+    secret_api, admin_client, settings, guesser
 ):
-    kept.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
-    run = kept.start()
-    [task] = kept.poll("pay")
+    secret_api.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
+    run = secret_api.start()
+    [task] = secret_api.poll("pay")
     settings.CONDUCTOR_API_ACCESS = "token"
     operator = create_application("operator")
     grant_access(operator, "WORKFLOW_DEF", "order", "READ", "EXECUTE")
@@ -152,37 +159,37 @@ def test_only_a_worker_of_the_task_has_its_secrets_replaced_so_that_nobody_else_
     assert Attempt.objects.get().output == {"guess": VALUE}
 
 
-def test_a_worker_that_reports_a_secret_by_reference_has_it_replaced(kept):
-    kept.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
-    run = kept.start()
-    kept.poll("pay")
+def test_a_worker_that_reports_a_secret_by_reference_has_it_replaced(secret_api):
+    secret_api.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
+    run = secret_api.start()
+    secret_api.poll("pay")
 
-    kept.post(f"/tasks/{run}/pay/COMPLETED", {"key": VALUE, f"a {VALUE}": 1})
+    secret_api.post(f"/tasks/{run}/pay/COMPLETED", {"key": VALUE, f"a {VALUE}": 1})
 
     assert Attempt.objects.get().output == {"key": "***", "a ***": 1}
 
 
-def test_a_worker_that_uploads_a_secret_has_it_replaced(kept):
-    kept.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
-    run = kept.start()
-    [task] = kept.poll("pay")
-    path = upload(kept, json.dumps({"key": VALUE, "rest": 1}).encode())
+def test_a_worker_that_uploads_a_secret_has_it_replaced(secret_api):
+    secret_api.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
+    run = secret_api.start()
+    [task] = secret_api.poll("pay")
+    path = upload(secret_api, json.dumps({"key": VALUE, "rest": 1}).encode())
 
-    assert kept.report(task, outputData=None, externalOutputPayloadStoragePath=path).status_code == 200
+    assert secret_api.report(task, outputData=None, externalOutputPayloadStoragePath=path).status_code == 200
 
-    [shown] = kept.workflow(run)["tasks"]
+    [shown] = secret_api.workflow(run)["tasks"]
     assert (shown["outputData"], shown.get("externalOutputPayloadStoragePath")) == ({"key": "***", "rest": 1}, None)
 
 
-def test_an_uploaded_output_without_secrets_stays_where_it_is(kept):
-    kept.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
-    run = kept.start()
-    [task] = kept.poll("pay")
-    path = upload(kept, b'{"rest": 1}')
+def test_an_uploaded_output_without_secrets_stays_where_it_is(secret_api):
+    secret_api.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
+    run = secret_api.start()
+    [task] = secret_api.poll("pay")
+    path = upload(secret_api, b'{"rest": 1}')
 
-    kept.report(task, outputData=None, externalOutputPayloadStoragePath=path)
+    secret_api.report(task, outputData=None, externalOutputPayloadStoragePath=path)
 
-    assert kept.workflow(run)["tasks"][0]["externalOutputPayloadStoragePath"] == path
+    assert secret_api.workflow(run)["tasks"][0]["externalOutputPayloadStoragePath"] == path
 
 
 METADATA = {"name": "pay", "runtimeMetadata": ["DB"]}
@@ -193,20 +200,20 @@ METADATA = {"name": "pay", "runtimeMetadata": ["DB"]}
     [simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}), simple("pay", taskDefinition=METADATA)],
     ids=["in an input", "in the metadata of a task definition"],
 )
-def test_the_start_of_an_inline_definition_with_a_secret_is_in_the_audit_log(kept, step):
+def test_the_start_of_an_inline_definition_with_a_secret_is_in_the_audit_log(secret_api, step):
     document = {"name": "once", "version": 1, "schemaVersion": 2, "tasks": [step]}
 
-    run = kept.post("/workflow", {"name": "once", "workflowDef": document}).content.decode()
+    run = secret_api.post("/workflow", {"name": "once", "workflowDef": document}).content.decode()
 
     [entry] = AuditEntry.objects.filter(object_type="run")
     assert (entry.object_id, entry.action) == (run, "start")
     assert entry.facts == {"inline definition": True, "secrets": ["DB"]}
 
 
-def test_the_start_of_another_inline_definition_is_not(kept):
+def test_the_start_of_another_inline_definition_is_not(secret_api):
     document = {"name": "once", "version": 1, "schemaVersion": 2, "tasks": [simple("pay")]}
 
-    assert kept.post("/workflow", {"name": "once", "workflowDef": document}).status_code == 200
+    assert secret_api.post("/workflow", {"name": "once", "workflowDef": document}).status_code == 200
 
     assert not AuditEntry.objects.filter(object_type="run").exists()
 
@@ -255,7 +262,7 @@ def test_a_variable_that_does_not_exist_can_have_tags_which_it_keeps_once_it_exi
     assert api.put("/secrets/NOTHING/tags", [tag]).status_code == 404
 
 
-def test_people_read_no_secret_back_whatever_their_role(kept, admin_client, settings):
+def test_people_read_no_secret_back_whatever_their_role(secret_api, admin_client, settings):
     settings.CONDUCTOR_API_ACCESS = "token"
     program = api_client_of(create_application("vault", "ADMIN"))
 
@@ -268,9 +275,9 @@ def test_people_read_no_secret_back_whatever_their_role(kept, admin_client, sett
 
 
 @pytest.mark.parametrize("address", ["/api/tasks/poll/pay", "/api/tasks/poll/batch/pay?timeout=0"])
-def test_people_receive_no_tasks_whatever_their_role(kept, admin_client, settings, address):
-    kept.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
-    kept.start()
+def test_people_receive_no_tasks_whatever_their_role(secret_api, admin_client, settings, address):
+    secret_api.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
+    secret_api.start()
     settings.CONDUCTOR_API_ACCESS = "token"
     program = api_client_of(create_application("vault", "ADMIN"))
 
@@ -282,11 +289,11 @@ def test_people_receive_no_tasks_whatever_their_role(kept, admin_client, setting
     assert task["inputData"] == {"key": VALUE}
 
 
-def test_a_person_who_reports_a_result_receives_no_other_task(kept, admin_client, settings):
-    kept.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
-    kept.start()
-    [task] = kept.poll("pay")
-    kept.start()
+def test_a_person_who_reports_a_result_receives_no_other_task(secret_api, admin_client, settings):
+    secret_api.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}"}))
+    secret_api.start()
+    [task] = secret_api.poll("pay")
+    secret_api.start()
     settings.CONDUCTOR_API_ACCESS = "token"
     report = {"taskId": task["taskId"], "workflowInstanceId": task["workflowInstanceId"], "status": "COMPLETED"}
 

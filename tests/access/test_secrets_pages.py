@@ -11,14 +11,14 @@ ADD = "/admin/conductor/secret/add/"
 
 
 @pytest.fixture
-def kept(operator):
+def operator_with_secret(operator):
     """Create a secret on the page and return its name."""
     reply = operator.post(ADD, {"name": "DB_1", "value": VALUE}, follow=True)
     assert "DB_1 saved." in page_text(reply)
     return operator
 
 
-def test_an_entered_secret_reaches_the_tasks_that_name_it(kept):
+def test_an_entered_secret_reaches_the_tasks_that_name_it(operator_with_secret):
     assert substitute_written("${workflow.secrets.DB_1}", ["DB_1"]) == VALUE
     entry = AuditEntry.objects.exclude(object_type="user").get()
     assert (entry.actor, entry.action, entry.object_id) == ("olga", "create", "DB_1")
@@ -28,8 +28,8 @@ PAGES = ["", "DB_5F1/change/", "add/?name=DB_1"]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_no_page_displays_its_value(kept, page):
-    shown = html(kept.get(f"/admin/conductor/secret/{page}"))
+def test_no_page_displays_its_value(operator_with_secret, page):
+    shown = html(operator_with_secret.get(f"/admin/conductor/secret/{page}"))
 
     assert "DB_1" in shown
     assert VALUE not in shown
@@ -43,8 +43,8 @@ def test_a_form_that_is_refused_does_not_repeat_the_value(operator):
     assert VALUE not in page
 
 
-def test_a_secret_is_deleted(kept):
-    reply = kept.post("/admin/conductor/secret/DB_1/delete/", follow=True)
+def test_a_secret_is_deleted(operator_with_secret):
+    reply = operator_with_secret.post("/admin/conductor/secret/DB_1/delete/", follow=True)
 
     assert "DB_1 deleted." in page_text(reply)
     assert not Secret.objects.exists()

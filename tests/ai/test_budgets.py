@@ -40,7 +40,7 @@ def budget_sentence(attempt):
 
 
 @pytest.fixture
-def held(clock, worker):
+def waiting_run(clock, worker):
     """A run whose second call waits for the budget of its workflow."""
     run = two_calls(clock)
     limit(max_tokens=1_000)
@@ -58,17 +58,17 @@ def test_a_call_within_its_budget_is_not_held(clock, worker):
     assert run.status == "COMPLETED"
 
 
-def test_a_call_waits_in_its_queue_while_the_budget_is_spent(held, clock, worker):
-    attempt = held.task("second")
+def test_a_call_waits_in_its_queue_while_the_budget_is_spent(waiting_run, clock, worker):
+    attempt = waiting_run.task("second")
 
-    assert (attempt.status, attempt.number, held.status) == ("PENDING", 0, "RUNNING")
+    assert (attempt.status, attempt.number, waiting_run.status) == ("PENDING", 0, "RUNNING")
     assert worker.polls() == []
     assert worker.calls == 1
 
 
-def test_the_page_says_which_budget_is_spent_and_what_to_do(held, clock):
+def test_the_page_says_which_budget_is_spent_and_what_to_do(waiting_run, clock):
     [sentence] = [
-        each.sentence for each in closed_gates(explain_attempt(held.task("second").pk)) if each.gate == "budget"
+        each.sentence for each in closed_gates(explain_attempt(waiting_run.task("second").pk)) if each.gate == "budget"
     ]
 
     assert sentence == (
@@ -77,27 +77,27 @@ def test_the_page_says_which_budget_is_spent_and_what_to_do(held, clock):
     )
 
 
-def test_the_cause_of_the_run_and_the_list_of_runs_name_the_budget(held, clock):
-    assert run_cause(held.row).sentence.startswith(
+def test_the_cause_of_the_run_and_the_list_of_runs_name_the_budget(waiting_run, clock):
+    assert run_cause(waiting_run.row).sentence.startswith(
         "Waiting: `second` — the budget of workflow `w` is spent: 1,000 tokens of 1,000 tokens"
     )
-    assert current_steps([held.row], clock.now())[held.id].words == "budget spent"
+    assert current_steps([waiting_run.row], clock.now())[waiting_run.id].words == "budget spent"
 
 
-def test_the_wait_ends_with_the_day(held, clock, worker):
-    held.later(12 * HOUR - 1)
+def test_the_wait_ends_with_the_day(waiting_run, clock, worker):
+    waiting_run.later(12 * HOUR - 1)
     assert worker.polls() == []
 
-    held.later(1)
+    waiting_run.later(1)
     worker.calls_and_reports()
 
-    assert held.status == "COMPLETED"
+    assert waiting_run.status == "COMPLETED"
     assert not BudgetHold.objects.exists()
 
 
 @pytest.mark.parametrize("ahead", [-1, 0, 1])
-def test_the_gate_is_closed_to_the_last_millisecond_of_the_wait(held, clock, ahead):
-    attempt = held.task("second")
+def test_the_gate_is_closed_to_the_last_millisecond_of_the_wait(waiting_run, clock, ahead):
+    attempt = waiting_run.task("second")
     Attempt.objects.filter(pk=attempt.pk).update(visible_at=clock.now() + ahead)
     BudgetHold.objects.update(until=clock.now() + ahead)
     attempt.refresh_from_db()
@@ -107,28 +107,28 @@ def test_the_gate_is_closed_to_the_last_millisecond_of_the_wait(held, clock, ahe
     assert is_open["budget"] is (candidates == [attempt.pk]) is (ahead <= 0)
 
 
-def test_the_gate_never_closes_for_an_attempt_that_a_worker_can_claim(held, clock):
-    attempt = held.task("second")
+def test_the_gate_never_closes_for_an_attempt_that_a_worker_can_claim(waiting_run, clock):
+    attempt = waiting_run.task("second")
     Attempt.objects.filter(pk=attempt.pk).update(visible_at=clock.now())
     attempt.refresh_from_db()
 
     assert {each.gate: each.is_open for each in verdicts_on(attempt, clock.now())}["budget"]
 
 
-def test_a_raised_budget_releases_the_calls_that_wait_for_it(held, clock, worker):
+def test_a_raised_budget_releases_the_calls_that_wait_for_it(waiting_run, clock, worker):
     limit(max_tokens=5_000)
-    held.later(0)
+    waiting_run.later(0)
 
     worker.calls_and_reports()
-    assert held.status == "COMPLETED"
+    assert waiting_run.status == "COMPLETED"
 
 
-def test_a_deleted_budget_releases_the_calls_that_wait_for_it(held, clock, worker):
+def test_a_deleted_budget_releases_the_calls_that_wait_for_it(waiting_run, clock, worker):
     delete_budget(ModelBudget.objects.get().pk, "olga", "not needed")
-    held.later(0)
+    waiting_run.later(0)
 
     worker.calls_and_reports()
-    assert held.status == "COMPLETED"
+    assert waiting_run.status == "COMPLETED"
     entry = AuditEntry.objects.filter(object_type="budget").latest("id")
     assert (entry.actor, entry.action, entry.reason, entry.facts["max_tokens"]) == (
         "olga",
@@ -138,23 +138,23 @@ def test_a_deleted_budget_releases_the_calls_that_wait_for_it(held, clock, worke
     )
 
 
-def test_a_budget_that_is_raised_too_little_holds_the_call_again(held, clock, worker):
+def test_a_budget_that_is_raised_too_little_holds_the_call_again(waiting_run, clock, worker):
     limit(max_tokens=999)
-    held.later(0)
+    waiting_run.later(0)
 
     assert worker.is_held()
     assert BudgetHold.objects.get().facts["max_tokens"] == 999
 
 
-def test_an_operator_may_allow_one_call(held, clock, worker):
+def test_an_operator_may_allow_one_call(waiting_run, clock, worker):
     with run_commit_hooks():
-        budgets.allow_once(held.task("second").pk, "olga", "urgent")
-    held.later(60)
+        budgets.allow_once(waiting_run.task("second").pk, "olga", "urgent")
+    waiting_run.later(60)
 
     assert not worker.is_held()
     worker.pays()
     worker.completes()
-    assert held.status == "COMPLETED"
+    assert waiting_run.status == "COMPLETED"
     entry = AuditEntry.objects.get(action="allow model call")
     assert (entry.actor, entry.reason, entry.facts["budget"]["name"]) == ("olga", "urgent", "w")
 
@@ -193,15 +193,15 @@ def test_a_stored_reply_is_used_although_the_budget_is_spent(clock, worker):
     assert run.is_waiting_for("second")
 
 
-def test_a_run_that_is_terminated_leaves_no_hold(held, clock):
-    held.terminate()
-    held.later(0)
+def test_a_run_that_is_terminated_leaves_no_hold(waiting_run, clock):
+    waiting_run.terminate()
+    waiting_run.later(0)
     budgets.prune_holds()
 
     assert not BudgetHold.objects.exists()
 
 
-def test_a_pending_hold_is_not_pruned(held):
+def test_a_pending_hold_is_not_pruned(waiting_run):
     assert budgets.prune_holds() == 0
 
 

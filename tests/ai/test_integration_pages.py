@@ -24,7 +24,7 @@ FORM = {"name": "main", "api_key": KEY, "base_url": "https://llm.example.org/v1"
 
 
 @pytest.fixture
-def saved(clock) -> Integration:
+def integration_row(clock) -> Integration:
     """Save an integration with one model that has a price."""
     configuration = {"api_key": KEY, "base_url": "https://llm.example.org/v1", "organization": "shop"}
     row = save_integration("main", {"type": "openai", "configuration": configuration}, "olga")
@@ -57,7 +57,7 @@ def test_prices_have_the_currency_and_keep_their_decimals(settings):
     assert price_text(150) == "0.15 EUR"
 
 
-def test_the_form_of_a_model_names_the_currency(operator, saved, settings):
+def test_the_form_of_a_model_names_the_currency(operator, integration_row, settings):
     settings.CONDUCTOR_AI_CURRENCY = "EUR"
 
     assert "In EUR for a million tokens." in page_text(operator.get(PAGE))
@@ -87,7 +87,7 @@ def test_each_kind_has_a_form(operator):
         assert operator.get(f"{LIST}new/{kind}/").status_code == 200, kind
 
 
-def test_an_invalid_form_says_what_is_wrong(operator, saved):
+def test_an_invalid_form_says_what_is_wrong(operator, integration_row):
     no_key = page_text(operator.post(f"{LIST}new/openai/", {"name": "other"}))
     taken = page_text(operator.post(f"{LIST}new/openai/", FORM))
     colon = page_text(operator.post(f"{LIST}new/openai/", {**FORM, "name": "a:b"}))
@@ -98,14 +98,14 @@ def test_an_invalid_form_says_what_is_wrong(operator, saved):
     assert operator.get(f"{LIST}of/nothing/").status_code == 404
 
 
-def test_no_page_shows_the_key(operator, viewer, saved):
+def test_no_page_shows_the_key(operator, viewer, integration_row):
     model = IntegrationModel.objects.get()
     for client in (operator, viewer):
         for address in (LIST, PAGE, f"{LIST}models/{model.pk}/"):
             assert KEY not in html(client.get(address))
 
 
-def test_an_empty_key_is_kept_and_a_new_one_replaces_it(operator, saved):
+def test_an_empty_key_is_kept_and_a_new_one_replaces_it(operator, integration_row):
     others = '{"organization": "other"}'
     operator.post(
         PAGE, {"do": "save", "base_url": FORM["base_url"], "api_key": "", "is_enabled": "on", "others": others}
@@ -117,20 +117,20 @@ def test_an_empty_key_is_kept_and_a_new_one_replaces_it(operator, saved):
     assert model_settings("main", "gpt-4o").api_key == "new"
 
 
-def test_the_key_must_be_entered_again_for_another_address(operator, saved):
+def test_the_key_must_be_entered_again_for_another_address(operator, integration_row):
     answer = operator.post(PAGE, {"do": "save", "base_url": "https://evil.example.org", "api_key": ""})
 
     assert "must be sent again" in page_text(answer)
     assert model_settings("main", "gpt-4o").base_url == FORM["base_url"]
 
 
-def test_a_disabled_integration_is_marked(operator, saved):
+def test_a_disabled_integration_is_marked(operator, integration_row):
     operator.post(PAGE, {"do": "save", "base_url": FORM["base_url"]})
 
     assert "main OpenAI or compatible disabled no workflow" in page_text(operator.get(LIST))
 
 
-def test_models_are_added_with_prices_for_a_million_tokens(operator, saved):
+def test_models_are_added_with_prices_for_a_million_tokens(operator, integration_row):
     form = {"do": "add_model", "name": "mini", "is_enabled": "on", "input_price": "0.15", "output_price": "0.6"}
     answer = operator.post(PAGE, {**form, "frequency": "daily"})
 
@@ -149,7 +149,7 @@ def test_an_mcp_server_has_no_models(operator, clock):
     assert "MCP server" in page and "Add a model" not in page
 
 
-def test_a_model_is_changed_and_deleted(operator, saved):
+def test_a_model_is_changed_and_deleted(operator, integration_row):
     page = f"{LIST}models/{IntegrationModel.objects.get().pk}/"
     assert 'value="2.5"' in html(operator.get(page))
 
@@ -163,7 +163,7 @@ def test_a_model_is_changed_and_deleted(operator, saved):
     assert operator.get(page).status_code == 404
 
 
-def test_an_integration_is_deleted(operator, saved):
+def test_an_integration_is_deleted(operator, integration_row):
     answer = operator.post(PAGE, {"do": "delete"}, follow=True)
 
     assert "Integration main deleted." in page_text(answer)
@@ -177,7 +177,7 @@ def provider(settings):
         yield server
 
 
-def test_a_test_of_the_connection_shows_what_answered(operator, saved, provider):
+def test_a_test_of_the_connection_shows_what_answered(operator, integration_row, provider):
     configuration = {"api_key": KEY, "base_url": f"{provider.url}/v1"}
     save_integration("main", {"type": "openai", "configuration": configuration}, "olga")
     provider.answers["/v1/models"] = json_answer(
@@ -193,14 +193,14 @@ def test_a_test_of_the_connection_shows_what_answered(operator, saved, provider)
     assert "last test failed" in page_text(fails) and "last test failed" not in page_text(works)
 
 
-def test_a_test_of_a_disabled_integration_calls_nothing(operator, saved, provider):
+def test_a_test_of_a_disabled_integration_calls_nothing(operator, integration_row, provider):
     save_integration("main", {"type": "openai", "enabled": False}, "olga")
 
     assert "is disabled" in page_text(operator.post(PAGE, {"do": "test"}))
     assert provider.asked == []
 
 
-def test_each_action_requires_its_permission(saved, clock):
+def test_each_action_requires_its_permission(integration_row, clock):
     client = client_with("view_integration")
     model = f"{LIST}models/{IntegrationModel.objects.get().pk}/"
     page = page_text(client.get(PAGE))
@@ -218,7 +218,7 @@ def test_each_action_requires_its_permission(saved, clock):
     assert Integration.objects.count() == IntegrationModel.objects.count() == 1
 
 
-def test_the_page_names_the_prompts_that_were_bound_to_nothing_else(operator, saved):
+def test_the_page_names_the_prompts_that_were_bound_to_nothing_else(operator, integration_row):
     save_prompt("greeting", "Hi", "olga", models=["main"])
     save_prompt("closing", "Bye", "olga", models=["main", "spare"])
 
@@ -227,14 +227,14 @@ def test_the_page_names_the_prompts_that_were_bound_to_nothing_else(operator, sa
     assert "These prompts can be used with no other model: greeting." in page
 
 
-def test_a_user_without_permission_sees_neither_pages_nor_entries(saved):
+def test_a_user_without_permission_sees_neither_pages_nor_entries(integration_row):
     client = client_with("view_run")
 
     assert client.get(LIST).status_code == client.get(PAGE).status_code == 403
     assert LIST not in html(client.get("/admin/"))
 
 
-def test_the_list_takes_the_same_statements_for_any_number_of_integrations(operator, saved, statements_of):
+def test_the_list_takes_the_same_statements_for_any_number_of_integrations(operator, integration_row, statements_of):
     few = statements_of(lambda: operator.get(LIST))
     for number in range(30):
         save_integration(f"more-{number}", {"type": "openai"}, "olga")
@@ -250,7 +250,7 @@ def call_of_main(status: str, started_at: int, **more) -> ModelCall:
     )
 
 
-def test_the_pages_name_the_workflows_and_steps_that_use_an_integration(operator, saved):
+def test_the_pages_name_the_workflows_and_steps_that_use_an_integration(operator, integration_row):
     assert 'A step names it in its inputs: "llmProvider": "main"' in page_text(operator.get(PAGE))
     inputs = {"llmProvider": "main", "model": "gpt-4o", "prompt": "Hi"}
     define_workflow("answer", step_of("LLM_TEXT_COMPLETE", "ask", inputParameters=inputs))
@@ -261,7 +261,7 @@ def test_the_pages_name_the_workflows_and_steps_that_use_an_integration(operator
     assert "Used by Workflow Steps answer ask" in page_text(operator.get(PAGE))
 
 
-def test_the_pages_show_the_last_call_and_the_last_error(operator, saved, clock):
+def test_the_pages_show_the_last_call_and_the_last_error(operator, integration_row, clock):
     assert "not used yet" in page_text(operator.get(LIST))
     call_of_main("FAILED", clock.now() - 60_000, run_id="r-1", error="429 Too Many Requests")
     assert "last call failed" in page_text(operator.get(LIST))
@@ -327,7 +327,9 @@ def test_a_test_of_a_vector_database_searches_in_it(operator, clock):
     assert "The index manuals has vectors of 2 numbers, but the setting dimensions is 3" in refused.replace("`", "")
 
 
-def test_the_result_of_the_last_test_stays_on_the_pages_until_a_change_or_a_call(operator, saved, provider, clock):
+def test_the_result_of_the_last_test_stays_on_the_pages_until_a_change_or_a_call(
+    operator, integration_row, provider, clock
+):
     configuration = {"api_key": KEY, "base_url": f"{provider.url}/v1"}
     save_integration("main", {"type": "openai", "configuration": configuration}, "olga")
     provider.answers["/v1/models"] = json_answer({"error": {"message": "no"}}, 403)
@@ -352,7 +354,7 @@ def test_the_result_of_the_last_test_stays_on_the_pages_until_a_change_or_a_call
     assert "last call failed" in page_text(operator.get(LIST))
 
 
-def test_the_last_call_is_found_among_any_number_of_calls_of_others(operator, saved, clock):
+def test_the_last_call_is_found_among_any_number_of_calls_of_others(operator, integration_row, clock):
     call_of_main("REPLIED", clock.now() - 3_600_000)
     for number in range(1_100):
         others = {"integration": "busy", "model": "m", "task_type": "x", "definition": "x", "version": 1}

@@ -23,15 +23,15 @@ OPENAI = {
 
 
 @pytest.fixture
-def saved(api, clock):
+def integration_api(api, clock):
     """Save one integration with one model."""
     assert api.post("/integrations/provider/main", OPENAI).content == b""
     assert api.post("/integrations/provider/main/integration/gpt-4o", {"description": "Large"}).content == b""
     return api
 
 
-def test_an_integration_is_saved_listed_and_deleted_with_its_models(saved):
-    found = saved.get("/integrations/provider/main").json()
+def test_an_integration_is_saved_listed_and_deleted_with_its_models(integration_api):
+    found = integration_api.get("/integrations/provider/main").json()
 
     assert found["configuration"] == {**OPENAI["configuration"], "api_key": "***"}
     assert (found["type"], found["modelsCount"], found["createTime"]) == ("openai", 1, NOON)
@@ -43,23 +43,23 @@ def test_an_integration_is_saved_listed_and_deleted_with_its_models(saved):
         "/integrations?category=AI_MODEL",
         "/integrations?type=openai",
     ):
-        assert [each["name"] for each in saved.get(address).json()] == ["main"]
+        assert [each["name"] for each in integration_api.get(address).json()] == ["main"]
     for other in ("type=VECTOR_DB", "type=anthropic", "category=MCP"):
-        assert saved.get(f"/integrations?{other}").json() == []
-    assert saved.get("/integrations?category=openai").status_code == 400
-    assert saved.get("/integrations/all").json() == ["main:gpt-4o"]
+        assert integration_api.get(f"/integrations?{other}").json() == []
+    assert integration_api.get("/integrations?category=openai").status_code == 400
+    assert integration_api.get("/integrations/all").json() == ["main:gpt-4o"]
 
-    assert saved.delete("/integrations/provider/main").content == b""
+    assert integration_api.delete("/integrations/provider/main").content == b""
 
-    assert saved.get("/integrations/provider/main").status_code == 404
+    assert integration_api.get("/integrations/provider/main").status_code == 404
     assert not IntegrationModel.objects.exists()
-    assert saved.delete("/integrations/provider/main").status_code == 404
+    assert integration_api.delete("/integrations/provider/main").status_code == 404
 
 
-def test_a_key_is_stored_encrypted_and_appears_in_no_reply_and_no_audit_entry(saved):
+def test_a_key_is_stored_encrypted_and_appears_in_no_reply_and_no_audit_entry(integration_api):
     row = Integration.objects.get()
     replies = [
-        saved.get(f"/integrations{rest}").content.decode()
+        integration_api.get(f"/integrations{rest}").content.decode()
         for rest in ("", "/provider", "/provider/main", "/provider/main/integration", "/all", "/def")
     ]
 
@@ -69,25 +69,27 @@ def test_a_key_is_stored_encrypted_and_appears_in_no_reply_and_no_audit_entry(sa
     assert model_settings("main", "gpt-4o").api_key == KEY
 
 
-def test_a_hidden_value_that_is_sent_back_keeps_the_stored_one(saved):
-    saved.post(
+def test_a_hidden_value_that_is_sent_back_keeps_the_stored_one(integration_api):
+    integration_api.post(
         "/integrations/provider/main", {**OPENAI, "configuration": {**OPENAI["configuration"], "api_key": "***"}}
     )
     assert model_settings("main", "gpt-4o").api_key == KEY
 
-    saved.post("/integrations/provider/main", {"type": "openai", "description": "Only this"})
+    integration_api.post("/integrations/provider/main", {"type": "openai", "description": "Only this"})
     assert model_settings("main", "gpt-4o").api_key == KEY
 
-    reply = saved.post("/integrations/provider/other", {"type": "openai", "configuration": {"api_key": "***"}})
+    reply = integration_api.post(
+        "/integrations/provider/other", {"type": "openai", "configuration": {"api_key": "***"}}
+    )
     assert (reply.status_code, "Send the value" in reply.content.decode()) == (400, True)
 
 
 @pytest.mark.parametrize("change", [{"base_url": "https://evil.example.org"}, {"base_url": None}, {"type": "mistral"}])
-def test_a_stored_key_is_not_sent_to_another_address(saved, change):
+def test_a_stored_key_is_not_sent_to_another_address(integration_api, change):
     configuration = {**OPENAI["configuration"], "api_key": "***", **change}
     document = {**OPENAI, "type": change.get("type", "openai"), "configuration": configuration}
 
-    reply = saved.post("/integrations/provider/main", document)
+    reply = integration_api.post("/integrations/provider/main", document)
 
     assert (reply.status_code, "must be sent again" in reply.content.decode()) == (400, True)
     assert model_settings("main", "gpt-4o").base_url == "https://llm.example.org/v1"
@@ -135,14 +137,16 @@ def test_public_settings_and_switches_are_not(api):
     assert api.get("/integrations/provider/main").json()["configuration"] == plain
 
 
-def test_a_setting_that_an_earlier_version_stored_in_clear_text_is_hidden_used_and_encrypted_on_request(saved):
+def test_a_setting_that_an_earlier_version_stored_in_clear_text_is_hidden_used_and_encrypted_on_request(
+    integration_api,
+):
     Integration.objects.update(configuration={"base_url": "https://llm.example.org/v1", "signingKey": KEY}, sealed="")
 
-    assert saved.get("/integrations/provider/main").json()["configuration"]["signingKey"] == "***"
+    assert integration_api.get("/integrations/provider/main").json()["configuration"]["signingKey"] == "***"
     assert model_settings("main", "gpt-4o").secrets == {"signingKey": KEY}
     assert KEY not in repr(model_settings("main", "gpt-4o"))
     moved = {"type": "openai", "configuration": {"base_url": "https://evil.example.org", "signingKey": "***"}}
-    assert saved.post("/integrations/provider/main", moved).status_code == 400
+    assert integration_api.post("/integrations/provider/main", moved).status_code == 400
 
     assert integrations.reencrypt_integrations() == 1
     row = Integration.objects.get()
@@ -178,17 +182,19 @@ def test_several_integrations_are_saved_or_none(api):
     assert list(Integration.objects.values_list("name", flat=True)) == ["a", "b"]
 
 
-def test_a_model_has_prices_and_a_token_limit_that_stay_when_a_client_omits_them(saved):
+def test_a_model_has_prices_and_a_token_limit_that_stay_when_a_client_omits_them(integration_api):
     address = "/integrations/provider/main/integration/gpt-4o"
-    saved.post(address, {"inputPrice": 2_500, "outputPrice": 10_000, "maxTokens": 100_000, "frequency": "MONTHLY"})
-    saved.post(address, {"description": "Larger", "enabled": True})
+    integration_api.post(
+        address, {"inputPrice": 2_500, "outputPrice": 10_000, "maxTokens": 100_000, "frequency": "MONTHLY"}
+    )
+    integration_api.post(address, {"description": "Larger", "enabled": True})
 
-    found = saved.get(address).json()
+    found = integration_api.get(address).json()
     assert (found["inputPrice"], found["maxTokens"], found["frequency"]) == (2_500, 100_000, "monthly")
     assert (found["description"], found["integrationName"]) == ("Larger", "main")
     assert model_settings("main", "gpt-4o").output_price == 10_000
-    saved.post(address, {"maxTokens": None})
-    assert "maxTokens" not in saved.get(address).json()
+    integration_api.post(address, {"maxTokens": None})
+    assert "maxTokens" not in integration_api.get(address).json()
 
 
 @pytest.mark.parametrize(
@@ -199,61 +205,67 @@ def test_a_model_has_prices_and_a_token_limit_that_stay_when_a_client_omits_them
         {"configuration": {"base_url": "https://evil.example.org"}},
     ],
 )
-def test_an_invalid_model_is_refused(saved, document):
-    assert saved.post("/integrations/provider/main/integration/gpt-4o", document).status_code == 400
+def test_an_invalid_model_is_refused(integration_api, document):
+    assert integration_api.post("/integrations/provider/main/integration/gpt-4o", document).status_code == 400
 
 
-def test_a_key_of_a_model_is_not_stored_because_its_integration_has_one(saved):
+def test_a_key_of_a_model_is_not_stored_because_its_integration_has_one(integration_api):
     address = "/integrations/provider/main/integration/gpt-4o"
 
-    assert saved.post(address, {"configuration": {"api_key": KEY, "temperature": 0}}).status_code == 200
-    assert saved.get(address).json()["configuration"] == {"temperature": 0}
+    assert integration_api.post(address, {"configuration": {"api_key": KEY, "temperature": 0}}).status_code == 200
+    assert integration_api.get(address).json()["configuration"] == {"temperature": 0}
 
 
-def test_models_are_listed_by_name_and_only_enabled_ones_on_request(saved):
-    saved.post("/integrations/provider/main/integration/old", {"enabled": False})
-    saved.post("/integrations/provider/main/integration/gpt-oss:20b", {})
+def test_models_are_listed_by_name_and_only_enabled_ones_on_request(integration_api):
+    integration_api.post("/integrations/provider/main/integration/old", {"enabled": False})
+    integration_api.post("/integrations/provider/main/integration/gpt-oss:20b", {})
 
-    names = [each["api"] for each in saved.get("/integrations/provider/main/integration").json()]
-    assert names == ["gpt-4o", "gpt-oss:20b", "old"] == saved.get("/integrations/provider/main/integration/all").json()
-    active = saved.get("/integrations/provider/main/integration?activeOnly=true").json()
+    names = [each["api"] for each in integration_api.get("/integrations/provider/main/integration").json()]
+    assert (
+        names
+        == ["gpt-4o", "gpt-oss:20b", "old"]
+        == integration_api.get("/integrations/provider/main/integration/all").json()
+    )
+    active = integration_api.get("/integrations/provider/main/integration?activeOnly=true").json()
     assert [each["api"] for each in active] == ["gpt-4o", "gpt-oss:20b"]
-    assert saved.get("/integrations/provider/nothing/integration").status_code == 404
+    assert integration_api.get("/integrations/provider/nothing/integration").status_code == 404
 
 
-def test_a_model_is_found_and_deleted_with_integration_and_model_in_either_order(saved):
+def test_a_model_is_found_and_deleted_with_integration_and_model_in_either_order(integration_api):
     swapped = "/integrations/provider/gpt-4o/integration/main"
-    assert saved.get(swapped).json()["integrationName"] == "main"
-    assert saved.get(f"{swapped}/tags").json() == []
+    assert integration_api.get(swapped).json()["integrationName"] == "main"
+    assert integration_api.get(f"{swapped}/tags").json() == []
 
-    assert saved.delete(swapped).status_code == 200
-    assert saved.get("/integrations/provider/main/integration/gpt-4o").status_code == 404
+    assert integration_api.delete(swapped).status_code == 200
+    assert integration_api.get("/integrations/provider/main/integration/gpt-4o").status_code == 404
 
 
-def test_tags_are_set_removed_and_forgotten_with_their_object(saved):
+def test_tags_are_set_removed_and_forgotten_with_their_object(integration_api):
     tags = [{"key": "team", "value": "a", "type": "METADATA"}, {"key": "cost", "value": "b", "type": "METADATA"}]
     for address in ("/integrations/provider/main/tags", "/integrations/provider/main/integration/gpt-4o/tags"):
-        saved.put(address, tags)
-        assert saved.get(address).json() == tags
-        saved.delete(address, tags[:1])
-        assert saved.get(address).json() == tags[1:]
+        integration_api.put(address, tags)
+        assert integration_api.get(address).json() == tags
+        integration_api.delete(address, tags[:1])
+        assert integration_api.get(address).json() == tags[1:]
 
-    saved.delete("/integrations/provider/main")
+    integration_api.delete("/integrations/provider/main")
     assert not Tag.objects.exists()
 
 
-def test_token_usage_is_the_sum_of_recorded_and_reported_tokens(saved, clock):
+def test_token_usage_is_the_sum_of_recorded_and_reported_tokens(integration_api, clock):
     model = {"integration": "main", "model": "gpt-4o", "definition": "order"}
     ModelUsage.objects.create(hour=0, **model, prompt_tokens=10, completion_tokens=5)
 
     for _ in range(2):
-        assert saved.post("/integrations/provider/main/integration/gpt-4o/metrics", 7).content == b""
+        assert integration_api.post("/integrations/provider/main/integration/gpt-4o/metrics", 7).content == b""
 
-    assert saved.get("/integrations/provider/main/metrics").json() == {"gpt-4o": 29}
-    assert saved.get("/integrations/provider/main/integration/gpt-4o/metrics").json() == 29
+    assert integration_api.get("/integrations/provider/main/metrics").json() == {"gpt-4o": 29}
+    assert integration_api.get("/integrations/provider/main/integration/gpt-4o/metrics").json() == 29
     assert ModelUsage.objects.count() == 2
     for invalid in (-1, "many", True, 2**60):
-        assert saved.post("/integrations/provider/main/integration/gpt-4o/metrics", invalid).status_code == 400
+        assert (
+            integration_api.post("/integrations/provider/main/integration/gpt-4o/metrics", invalid).status_code == 400
+        )
 
 
 def test_the_kinds_of_integrations_are_listed_with_their_settings(api):
@@ -265,17 +277,17 @@ def test_the_kinds_of_integrations_are_listed_with_their_settings(api):
     assert api.get("/integrations/def/nothing").json() == []
 
 
-def test_settings_of_a_model_say_what_to_do_about_what_is_missing(saved):
+def test_settings_of_a_model_say_what_to_do_about_what_is_missing(integration_api):
     for name, model, hint in [
         ("nothing", "gpt-4o", "Create it"),
         ("main", "gpt-5", "has no model named 'gpt-5'. It has: gpt-4o"),
     ]:
         with pytest.raises(UnknownIntegration, match=hint):
             model_settings(name, model)
-    saved.post("/integrations/provider/main/integration/gpt-4o", {"enabled": False})
+    integration_api.post("/integrations/provider/main/integration/gpt-4o", {"enabled": False})
     with pytest.raises(UnknownIntegration, match="model main:gpt-4o is disabled"):
         model_settings("main", "gpt-4o")
-    saved.post("/integrations/provider/main", {"type": "openai", "enabled": False})
+    integration_api.post("/integrations/provider/main", {"type": "openai", "enabled": False})
     with pytest.raises(UnknownIntegration, match="integration main is disabled"):
         model_settings("main", "gpt-4o")
 
@@ -299,7 +311,7 @@ def test_the_environment_defines_integrations_without_a_row(db, settings):
         model_settings("anthropic", "x")
 
 
-def test_secrets_are_encrypted_again_with_a_new_key(saved, settings):
+def test_secrets_are_encrypted_again_with_a_new_key(integration_api, settings):
     settings.CONDUCTOR_SECRETS_KEYS = ("a new key",)
     assert not encryption.is_current(Integration.objects.get().sealed)
 
@@ -310,7 +322,7 @@ def test_secrets_are_encrypted_again_with_a_new_key(saved, settings):
     assert model_settings("main", "gpt-4o").api_key == KEY
 
 
-def test_a_lost_key_is_reported_without_the_value(saved, settings):
+def test_a_lost_key_is_reported_without_the_value(integration_api, settings):
     settings.SECRET_KEY = "another key of this server, long enough"
 
     with pytest.raises(UnknownIntegration, match="Enter them again"):

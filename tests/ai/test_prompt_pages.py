@@ -17,7 +17,7 @@ TEXT = "Greet ${name}\nin ${language}."
 
 
 @pytest.fixture
-def saved(clock) -> Prompt:
+def stored_prompt(clock) -> Prompt:
     return save_prompt("greeting", TEXT, "olga", description="Hello")
 
 
@@ -41,23 +41,23 @@ def test_a_prompt_is_created_and_listed_with_its_placeholders(author, clock):
     assert AuditEntry.objects.get(object_type="prompt").action == "create"
 
 
-def test_an_invalid_form_says_what_is_wrong(operator, saved):
+def test_an_invalid_form_says_what_is_wrong(operator, stored_prompt):
     empty = page_text(operator.post(f"{LIST}new/", {"name": "other", "template": "  "}))
     taken = page_text(operator.post(f"{LIST}new/", {"name": "greeting", "template": "x"}))
-    long = page_text(operator.post(page_of(saved), {"do": "save", "template": "x" * 300_000}))
+    long = page_text(operator.post(page_of(stored_prompt), {"do": "save", "template": "x" * 300_000}))
 
     assert "must not be empty" in empty and "already exists" in taken and "at most 262,144 bytes" in long
     assert operator.get(f"{LIST}{2**70}/").status_code == operator.get(f"{LIST}99/").status_code == 404
 
 
-def test_a_version_is_changed_and_saved_as_a_new_one(author, saved):
-    author.post(page_of(saved), {"do": "save", "template": "changed", "description": "", "models": ""})
-    author.post(page_of(saved), {"do": "new_version", "template": "newer"})
+def test_a_version_is_changed_and_saved_as_a_new_one(author, stored_prompt):
+    author.post(page_of(stored_prompt), {"do": "save", "template": "changed", "description": "", "models": ""})
+    author.post(page_of(stored_prompt), {"do": "new_version", "template": "newer"})
 
     assert {row.version: row.template for row in Prompt.objects.all()} == {1: "changed", 2: "newer"}
 
 
-def test_the_differences_from_the_version_before_are_shown_and_another_can_be_chosen(operator, saved):
+def test_the_differences_from_the_version_before_are_shown_and_another_can_be_chosen(operator, stored_prompt):
     save_prompt("greeting", TEXT + "\nBe brief.", "olga", new_version=True)
     third = save_prompt("greeting", "Say hello.", "olga", new_version=True)
 
@@ -68,10 +68,10 @@ def test_the_differences_from_the_version_before_are_shown_and_another_can_be_ch
     assert operator.get(page_of(third), {"with": "x"}).status_code == 200
 
 
-def test_a_version_is_deleted_and_the_others_stay(author, saved):
+def test_a_version_is_deleted_and_the_others_stay(author, stored_prompt):
     second = save_prompt("greeting", "newer", "olga", new_version=True)
 
-    author.post(page_of(saved), {"do": "delete"})
+    author.post(page_of(stored_prompt), {"do": "delete"})
 
     assert list(Prompt.objects.all()) == [second]
 
@@ -96,22 +96,22 @@ def trial(**fields):
     return {"do": "try", "try-model": "main:small", "try-variable_0": "Ann", "try-variable_1": "French", **fields}
 
 
-def test_a_trial_shows_the_answer_and_its_tokens(operator, saved, model):
-    page = html(operator.get(page_of(saved)))
+def test_a_trial_shows_the_answer_and_its_tokens(operator, stored_prompt, model):
+    page = html(operator.get(page_of(stored_prompt)))
     assert '<option value="main:small">' in page and "${language}" in page
 
-    answer = operator.post(page_of(saved), trial())
+    answer = operator.post(page_of(stored_prompt), trial())
 
     assert "&lt;b&gt;Bonjour&lt;/b&gt; Ann" in html(answer) and "1209" in page_text(answer).replace(",", "")
     messages = json.loads(model.asked[0]["body"])["messages"]
     assert "Greet Ann\nin French." in [message["content"] for message in messages]
 
 
-def test_a_trial_suggests_the_models_that_the_prompt_is_bound_to(operator, saved, model):
+def test_a_trial_suggests_the_models_that_the_prompt_is_bound_to(operator, stored_prompt, model):
     save_model("main", "large", {}, "olga")
     save_prompt("greeting", TEXT, "olga", models=["main:small"])
 
-    page = html(operator.get(page_of(saved)))
+    page = html(operator.get(page_of(stored_prompt)))
 
     assert '<option value="main:small">' in page and "main:large" not in page
 
@@ -124,41 +124,44 @@ def test_a_trial_suggests_the_models_that_the_prompt_is_bound_to(operator, saved
         ({"try-model": "main:large"}, "has no model named"),
     ],
 )
-def test_a_trial_that_cannot_be_sent_says_why(operator, saved, model, fields, reason):
-    assert reason in page_text(operator.post(page_of(saved), trial(**fields)))
+def test_a_trial_that_cannot_be_sent_says_why(operator, stored_prompt, model, fields, reason):
+    assert reason in page_text(operator.post(page_of(stored_prompt), trial(**fields)))
     assert model.asked == []
 
 
-def test_a_trial_with_another_model_than_the_prompt_is_bound_to_is_refused(operator, saved, model):
+def test_a_trial_with_another_model_than_the_prompt_is_bound_to_is_refused(operator, stored_prompt, model):
     save_prompt("greeting", TEXT, "olga", models=["other:x"])
 
-    assert "may be used with other:x" in page_text(operator.post(page_of(saved), trial()))
+    assert "may be used with other:x" in page_text(operator.post(page_of(stored_prompt), trial()))
 
 
-def test_a_failed_call_is_shown_without_the_key(operator, saved, model):
+def test_a_failed_call_is_shown_without_the_key(operator, stored_prompt, model):
     model.answers["/v1/chat/completions"] = json_answer({"error": {"message": "sk-4711 is wrong"}}, 401)
 
-    answer = operator.post(page_of(saved), trial())
+    answer = operator.post(page_of(stored_prompt), trial())
 
     assert "401" in page_text(answer) and "sk-4711" not in html(answer)
 
 
-def test_each_action_requires_its_permission(viewer, author, saved, model):
-    page = page_text(viewer.get(page_of(saved)))
+def test_each_action_requires_its_permission(viewer, author, stored_prompt, model):
+    page = page_text(viewer.get(page_of(stored_prompt)))
 
     assert "Greet ${name}" in page and "Test with a model" not in page
     for act in ("save", "new_version", "delete", "try"):
-        assert viewer.post(page_of(saved), {"template": "x", **trial(do=act)}).status_code == 403
+        assert viewer.post(page_of(stored_prompt), {"template": "x", **trial(do=act)}).status_code == 403
     assert viewer.get(f"{LIST}new/").status_code == 403
     # A trial costs money: who may write prompts may not send them.
-    assert author.post(page_of(saved), trial()).status_code == 403
+    assert author.post(page_of(stored_prompt), trial()).status_code == 403
     assert (Prompt.objects.get().template, model.asked) == (TEXT, [])
 
 
-def test_the_pages_take_the_same_statements_for_any_number_of_rows(operator, saved, statements_of):
-    few = statements_of(lambda: operator.get(LIST)), statements_of(lambda: operator.get(page_of(saved)))
+def test_the_pages_take_the_same_statements_for_any_number_of_rows(operator, stored_prompt, statements_of):
+    few = statements_of(lambda: operator.get(LIST)), statements_of(lambda: operator.get(page_of(stored_prompt)))
     for number in range(20):
         save_prompt("greeting", f"x{number}", "olga", new_version=True)
         save_prompt(f"more-{number}", "x", "olga")
 
-    assert (statements_of(lambda: operator.get(LIST)), statements_of(lambda: operator.get(page_of(saved)))) == few
+    assert (
+        statements_of(lambda: operator.get(LIST)),
+        statements_of(lambda: operator.get(page_of(stored_prompt))),
+    ) == few

@@ -13,54 +13,54 @@ TEXT = "Greet ${name} in ${language}, ${name}."
 
 
 @pytest.fixture
-def saved(api, clock):
+def prompt_api(api, clock):
     assert api.post("/prompts/greeting?description=Hello", TEXT.encode()).content == b""
     return api
 
 
-def test_a_prompt_is_saved_with_its_placeholders_and_listed(saved):
-    found = saved.get("/prompts/greeting").json()
+def test_a_prompt_is_saved_with_its_placeholders_and_listed(prompt_api):
+    found = prompt_api.get("/prompts/greeting").json()
 
     assert (found["template"], found["variables"], found["version"]) == (TEXT, ["name", "language"], 1)
     assert (found["description"], found["integrations"], found["tags"]) == ("Hello", [], [])
     for address in ("/prompts", "/prompts/", "/prompts/greeting/versions"):
-        assert saved.get(address).json() == [found]
+        assert prompt_api.get(address).json() == [found]
 
 
-def test_a_template_may_be_sent_as_a_json_string(saved):
-    saved.post("/prompts/greeting", b'"Say \\"hi\\"\\n"')
+def test_a_template_may_be_sent_as_a_json_string(prompt_api):
+    prompt_api.post("/prompts/greeting", b'"Say \\"hi\\"\\n"')
 
-    assert saved.get("/prompts/greeting").json()["template"] == 'Say "hi"\n'
+    assert prompt_api.get("/prompts/greeting").json()["template"] == 'Say "hi"\n'
 
 
-def test_saving_overwrites_the_newest_version_unless_the_request_says_otherwise(saved):
-    saved.post("/prompts/greeting", b"two")
-    saved.post("/prompts/greeting?autoIncrement=true", b"three")
-    saved.post("/prompts/greeting?version=7", b"seven")
-    saved.put("/prompts/greeting?version=1", b"one")
+def test_saving_overwrites_the_newest_version_unless_the_request_says_otherwise(prompt_api):
+    prompt_api.post("/prompts/greeting", b"two")
+    prompt_api.post("/prompts/greeting?autoIncrement=true", b"three")
+    prompt_api.post("/prompts/greeting?version=7", b"seven")
+    prompt_api.put("/prompts/greeting?version=1", b"one")
 
     assert {row.version: row.template for row in Prompt.objects.all()} == {1: "one", 2: "three", 7: "seven"}
-    assert [each["version"] for each in saved.get("/prompts/greeting/versions").json()] == [7, 2, 1]
-    assert saved.get("/prompts/greeting").json()["template"] == "seven"
-    assert saved.get("/prompts/greeting?version=2").json()["description"] == "Hello"
-    assert [each["version"] for each in saved.get("/prompts").json()] == [7]
+    assert [each["version"] for each in prompt_api.get("/prompts/greeting/versions").json()] == [7, 2, 1]
+    assert prompt_api.get("/prompts/greeting").json()["template"] == "seven"
+    assert prompt_api.get("/prompts/greeting?version=2").json()["description"] == "Hello"
+    assert [each["version"] for each in prompt_api.get("/prompts").json()] == [7]
     actions = AuditEntry.objects.filter(object_type="prompt").values_list("object_id", "action")
     assert ("greeting:7", "create") in actions and ("greeting:1", "overwrite") in actions
 
 
-def test_versions_are_deleted_one_by_one_or_all(saved):
-    saved.post("/prompts/greeting?autoIncrement=true", b"two")
+def test_versions_are_deleted_one_by_one_or_all(prompt_api):
+    prompt_api.post("/prompts/greeting?autoIncrement=true", b"two")
 
-    assert saved.delete("/prompts/greeting/versions/2").content == b""
-    assert saved.get("/prompts/greeting").json()["version"] == 1
-    assert saved.delete("/prompts/greeting").content == b""
+    assert prompt_api.delete("/prompts/greeting/versions/2").content == b""
+    assert prompt_api.get("/prompts/greeting").json()["version"] == 1
+    assert prompt_api.delete("/prompts/greeting").content == b""
 
     for reply in (
-        saved.get("/prompts/greeting"),
-        saved.delete("/prompts/greeting"),
-        saved.put("/prompts/greeting", b"x"),
-        saved.get("/prompts/greeting/versions"),
-        saved.get("/prompts/greeting/tags"),
+        prompt_api.get("/prompts/greeting"),
+        prompt_api.delete("/prompts/greeting"),
+        prompt_api.put("/prompts/greeting", b"x"),
+        prompt_api.get("/prompts/greeting/versions"),
+        prompt_api.get("/prompts/greeting/tags"),
     ):
         assert reply.status_code == 404
 
@@ -91,9 +91,9 @@ def test_an_invalid_prompt_is_refused(api, address, body):
     assert not Prompt.objects.exists()
 
 
-def test_a_bound_prompt_is_used_with_its_models_only(saved):
+def test_a_bound_prompt_is_used_with_its_models_only(prompt_api):
     assert prompt_text("greeting", None, "openai", "gpt-4o") == TEXT
-    saved.post("/prompts/greeting?models=openai:gpt-4o&models=anthropic", b"bound")
+    prompt_api.post("/prompts/greeting?models=openai:gpt-4o&models=anthropic", b"bound")
 
     assert prompt_text("greeting", None, "openai", "gpt-4o") == "bound"
     assert prompt_text("greeting", 1, "anthropic", "claude") == "bound"
@@ -104,31 +104,31 @@ def test_a_bound_prompt_is_used_with_its_models_only(saved):
         prompt_text("greeting", 5, "openai", "gpt-4o")
 
 
-def test_a_prompt_is_bound_to_a_model_of_an_integration(saved):
-    saved.post("/integrations/provider/main", {"type": "openai"})
-    saved.post("/integrations/provider/main/integration/gpt-4o", {})
+def test_a_prompt_is_bound_to_a_model_of_an_integration(prompt_api):
+    prompt_api.post("/integrations/provider/main", {"type": "openai"})
+    prompt_api.post("/integrations/provider/main/integration/gpt-4o", {})
     address = "/integrations/provider/main/integration/gpt-4o/prompt"
 
     for _ in range(2):
-        assert saved.post(f"{address}/greeting").content == b""
+        assert prompt_api.post(f"{address}/greeting").content == b""
 
-    assert [each["name"] for each in saved.get(address).json()] == ["greeting"]
-    assert saved.get("/prompts/greeting").json()["integrations"] == ["main:gpt-4o"]
-    assert saved.post(f"{address}/nothing").status_code == 404
-    assert saved.post("/integrations/provider/main/integration/x/prompt/greeting").status_code == 404
+    assert [each["name"] for each in prompt_api.get(address).json()] == ["greeting"]
+    assert prompt_api.get("/prompts/greeting").json()["integrations"] == ["main:gpt-4o"]
+    assert prompt_api.post(f"{address}/nothing").status_code == 404
+    assert prompt_api.post("/integrations/provider/main/integration/x/prompt/greeting").status_code == 404
 
 
 @pytest.fixture
-def bound(saved):
+def bound(prompt_api):
     """Return a client of a server with two integrations and versions of a prompt that are bound to them."""
     for name in ("main", "spare"):
-        saved.post(f"/integrations/provider/{name}", {"type": "openai"})
+        prompt_api.post(f"/integrations/provider/{name}", {"type": "openai"})
         for model in ("gpt-4o", "o3"):
-            saved.post(f"/integrations/provider/{name}/integration/{model}", {})
+            prompt_api.post(f"/integrations/provider/{name}/integration/{model}", {})
     for models in (("main:gpt-4o", "main", "spare:o3"), ("main:gpt-4o", "main:o3")):
         query = "&".join(f"models={model}" for model in models)
-        saved.post(f"/prompts/greeting?autoIncrement=true&{query}", TEXT.encode())
-    return saved
+        prompt_api.post(f"/prompts/greeting?autoIncrement=true&{query}", TEXT.encode())
+    return prompt_api
 
 
 def bindings_of(version):
@@ -173,14 +173,14 @@ def test_the_bindings_to_an_integration_of_the_environment_stay(bound, settings)
     assert Prompt.objects.get(name="other").integrations == ["openai:o3", "spare"]
 
 
-def test_tags_apply_to_all_versions_and_end_with_the_prompt(saved):
+def test_tags_apply_to_all_versions_and_end_with_the_prompt(prompt_api):
     tags = [{"key": "team", "value": "a", "type": "METADATA"}]
-    saved.post("/prompts/greeting?autoIncrement=true", b"two")
-    saved.put("/prompts/greeting/tags", tags)
+    prompt_api.post("/prompts/greeting?autoIncrement=true", b"two")
+    prompt_api.put("/prompts/greeting/tags", tags)
 
-    assert saved.get("/prompts/greeting/tags").json() == tags
-    assert saved.get("/prompts/greeting?version=1").json()["tags"] == tags
-    saved.delete("/prompts/greeting")
+    assert prompt_api.get("/prompts/greeting/tags").json() == tags
+    assert prompt_api.get("/prompts/greeting?version=1").json()["tags"] == tags
+    prompt_api.delete("/prompts/greeting")
     assert not Tag.objects.exists()
 
 

@@ -17,7 +17,7 @@ from tests.recording_web_server import json_answer
 pytestmark = pytest.mark.django_db
 
 
-def listed(*names: str):
+def model_list(*names: str):
     """Return a list of models."""
     return json_answer({"object": "list", "has_more": False, "data": [{"id": name, "type": "model"} for name in names]})
 
@@ -122,7 +122,7 @@ def test_a_refused_trial_says_why_without_the_key(server):
 
 @pytest.mark.parametrize("integration", ["openai", "anthropic"])
 def test_a_connection_test_names_the_models(server, integration):
-    server.answers["/v1/models"] = listed("small", "large")
+    server.answers["/v1/models"] = model_list("small", "large")
 
     found = connection_test.test_connection(model_settings(integration, "small"))
 

@@ -31,7 +31,7 @@ def scenario(clock) -> Scenario:
     return scenario
 
 
-def saved(operator, **more) -> SavedView:
+def save_view(operator, **more) -> SavedView:
     form = {"do": "save", "title": "Failed orders", "status": "FAILED", "definition": "order", **more}
     assert operator.post(VIEWS, form)["Location"].startswith("/admin/conductor/run/")
     return SavedView.objects.latest("pk")
@@ -43,7 +43,7 @@ def alert_form(view: SavedView) -> dict[str, str]:
     return form | {"view": str(view.pk)}
 
 
-def watched(operator, view: SavedView, **more) -> Alert:
+def create_alert(operator, view: SavedView, **more) -> Alert:
     operator.post(ALERTS, alert_form(view) | more)
     return Alert.objects.last()
 
@@ -55,13 +55,13 @@ def mailbox() -> str:
 
 
 def test_a_view_is_saved_shown_and_deleted(operator, viewer, scenario):
-    page = f"{VIEWS}{saved(operator).pk}/"
+    page = f"{VIEWS}{save_view(operator).pk}/"
 
     assert operator.get(page)["Location"] == "/admin/conductor/run/?name=order&status=FAILED"
     assert "Failed orders" in page_text(operator.get(VIEWS))
     assert "Failed orders" not in page_text(viewer.get(VIEWS))
     assert viewer.get(page).status_code == 404
-    saved(operator, is_shared="on")
+    save_view(operator, is_shared="on")
     assert viewer.get(page)["Location"] == "/admin/conductor/run/?name=order&status=FAILED"
 
     operator.post(VIEWS, {"do": "remove", "view": str(SavedView.objects.get().pk)})
@@ -77,10 +77,10 @@ def test_a_filtered_list_offers_to_save_the_view(operator, scenario):
 
 
 def test_an_alert_is_tested_on_the_last_seven_days(operator, scenario, clock):
-    view = saved(operator)
+    view = save_view(operator)
     clock.advance(seconds=3600)
 
-    alert = watched(operator, view)
+    alert = create_alert(operator, view)
 
     assert "would have fired 1 time" in page_text(operator.get(ALERTS, {"try": alert.pk}))
 
@@ -88,11 +88,11 @@ def test_an_alert_is_tested_on_the_last_seven_days(operator, scenario, clock):
 def test_an_alert_fires_once_by_mail_and_webhook(operator, scenario, clock, settings):
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
     settings.CONDUCTOR_PUBLIC_URL = "https://conductor.example.org"
-    view = saved(operator)
+    view = save_view(operator)
     with running_web_server() as server:
         server.answers["/hook"] = (200, {}, b"")
         hook = create_target("webhook", "Hook", {"url": f"{server.url}/hook"}, "olga")
-        watched(operator, view, target=[mailbox(), str(hook.pk)])
+        create_alert(operator, view, target=[mailbox(), str(hook.pk)])
         for _ in range(3):
             alerts.check_due_alerts(10)
             publish_due_events()
@@ -112,7 +112,7 @@ def test_an_alert_names_the_error_of_the_latest_failure(operator, scenario, cloc
     clock.advance(seconds=1)
     scenario.starts("order")
     scenario.worker("pay").fails("Traceback (most recent call last):\n  File 'pay.py', line 1\nKeyError: 'zip'")
-    watched(operator, saved(operator))
+    create_alert(operator, save_view(operator))
 
     alerts.check_due_alerts(10)
 
@@ -122,9 +122,9 @@ def test_an_alert_names_the_error_of_the_latest_failure(operator, scenario, cloc
 
 
 def test_failed_deliveries_of_alerts_are_logged(operator, scenario):
-    view = saved(operator)
+    view = save_view(operator)
     hook = create_target("webhook", "Hook", {"url": "http://127.0.0.1:9/hook"}, "olga")
-    watched(operator, view, target=str(hook.pk))
+    create_alert(operator, view, target=str(hook.pk))
 
     alerts.check_due_alerts(10)
     publish_due_events()
@@ -135,7 +135,7 @@ def test_failed_deliveries_of_alerts_are_logged(operator, scenario):
 
 
 def test_an_alert_below_its_threshold_does_not_fire(operator, scenario):
-    watched(operator, saved(operator), threshold="4")
+    create_alert(operator, save_view(operator), threshold="4")
 
     alerts.check_due_alerts(10)
 
@@ -143,7 +143,7 @@ def test_an_alert_below_its_threshold_does_not_fire(operator, scenario):
 
 
 def test_hostile_alerts_are_refused(operator, scenario):
-    whole = alert_form(saved(operator))
+    whole = alert_form(save_view(operator))
     for form in [
         {},
         {"kind": "odd"},
@@ -160,7 +160,7 @@ def test_hostile_alerts_are_refused(operator, scenario):
 
 
 def test_a_viewer_saves_views_but_no_alerts(viewer, scenario):
-    view = saved(viewer)
+    view = save_view(viewer)
 
     assert "conductor.change_run" in page_text(viewer.get(ALERTS))
     assert viewer.post(ALERTS, alert_form(view)).status_code == 403
@@ -174,7 +174,7 @@ def test_an_alert_watches_no_view_that_the_user_may_not_see(operator, scenario):
 
 
 def test_a_saved_view_leads_to_an_alert_on_it(operator, scenario):
-    view = saved(operator)
+    view = save_view(operator)
 
     address = f"{ALERTS}?view={view.pk}"
     assert f'<a href="{address}#add">Add an alert</a>' in html(operator.get("/admin/conductor/run/"))
@@ -182,8 +182,8 @@ def test_a_saved_view_leads_to_an_alert_on_it(operator, scenario):
 
 
 def test_pages_of_views_take_few_queries(operator, scenario, django_assert_max_num_queries):
-    view = saved(operator)
-    watched(operator, view)
+    view = save_view(operator)
+    create_alert(operator, view)
     operator.get(VIEWS)
     for address in (VIEWS, f"{ALERTS}?try={Alert.objects.get().pk}"):
         with django_assert_max_num_queries(15):
@@ -191,7 +191,7 @@ def test_pages_of_views_take_few_queries(operator, scenario, django_assert_max_n
 
 
 def test_the_count_of_a_pinned_view_is_on_the_overview(operator, viewer, scenario):
-    saved(operator, is_tile="on")
+    save_view(operator, is_tile="on")
 
     assert "3 Failed orders" in page_text(operator.get("/admin/view-tiles/"))
     assert 'data-live="/admin/view-tiles/live/"' in html(operator.get("/admin/"))
@@ -200,8 +200,8 @@ def test_the_count_of_a_pinned_view_is_on_the_overview(operator, viewer, scenari
 
 def test_an_alert_on_age_fires_for_runs_open_too_long(operator, scenario, clock):
     scenario.starts("order")
-    view = saved(operator, status="RUNNING")
-    alert = watched(operator, view, kind="age", threshold="30")
+    view = save_view(operator, status="RUNNING")
+    alert = create_alert(operator, view, kind="age", threshold="30")
 
     alerts.check_due_alerts(10)
     assert not AlertFiring.objects.exists()
@@ -214,10 +214,10 @@ def test_an_alert_on_age_fires_for_runs_open_too_long(operator, scenario, clock)
 
 
 def test_the_back_test_draws_the_measured_values_and_the_threshold(operator, scenario, clock):
-    view = saved(operator)
+    view = save_view(operator)
     clock.advance(seconds=3600)
 
-    shown = operator.get(ALERTS, {"try": watched(operator, view).pk})
+    shown = operator.get(ALERTS, {"try": create_alert(operator, view).pk})
 
     # Three failures reach the threshold of 3 an hour ago, in the last bar of two hours, and the axis ends at 4.
     chart, drawn = shown.context["chart"], html(shown)
@@ -229,9 +229,9 @@ def test_the_back_test_draws_the_measured_values_and_the_threshold(operator, sce
 
 
 def test_a_bar_of_an_absence_alert_has_the_lowest_value(operator, scenario, clock):
-    view = saved(operator)
+    view = save_view(operator)
     clock.advance(seconds=1800)
-    alert = watched(operator, view, kind="absence", threshold="1", repeat="10080")
+    alert = create_alert(operator, view, kind="absence", threshold="1", repeat="10080")
 
     chart = operator.get(ALERTS, {"try": alert.pk}).context["chart"]
 
@@ -240,8 +240,8 @@ def test_a_bar_of_an_absence_alert_has_the_lowest_value(operator, scenario, cloc
 
 @pytest.mark.parametrize("kind", ["share", "age", "count", "absence"])
 def test_a_back_test_without_runs_is_drawn(operator, scenario, clock, kind):
-    view = saved(operator, definition="other")
+    view = save_view(operator, definition="other")
 
-    shown = html(operator.get(ALERTS, {"try": watched(operator, view, kind=kind).pk}))
+    shown = html(operator.get(ALERTS, {"try": create_alert(operator, view, kind=kind).pk}))
 
     assert shown.count('<rect class="room"') == 84 and "Threshold" in shown

@@ -41,6 +41,6 @@ def test_credentials_are_read_from_the_environment(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def nobody(monkeypatch):
+def no_credentials(monkeypatch):
     for name in ("TASKCLUSTER_CLIENT_ID", "TASKCLUSTER_ACCESS_TOKEN"):
         monkeypatch.delenv(name, raising=False)

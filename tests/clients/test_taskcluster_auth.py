@@ -55,7 +55,7 @@ def root(fleet):
     return fleet.credentials("*", id=ROOT)
 
 
-def refused(call, *args, **kwargs) -> tuple[int, str]:
+def refusal_of(call, *args, **kwargs) -> tuple[int, str]:
     with pytest.raises((TaskclusterAuthFailure, TaskclusterRestFailure)) as failure:
         call(*args, **kwargs)
     return failure.value.status_code, failure.value.body["code"]
@@ -77,11 +77,11 @@ def test_a_task_runs_with_the_scopes_of_its_creator_and_of_its_worker(fleet):
     own = fleet.queue(claim["credentials"])
     assert own.reclaimTask(id, 0)["credentials"]["clientId"].startswith(f"task-client/{id}/0/on/here/w1/until/")
     auth = fleet.auth(claim["credentials"], authorizedScopes=["demo:a", "auth:current-scopes"])
-    assert refused(auth.currentScopes) == UNKNOWN
-    assert refused(own.createTask, slugId(), definition()) == LACKING
-    assert refused(own.claimWork, LINUX, WORKER) == LACKING
-    assert refused(own.reportCompleted, id, 1) == LACKING
-    assert refused(worker.reportCompleted, id, 0) == LACKING
+    assert refusal_of(auth.currentScopes) == UNKNOWN
+    assert refusal_of(own.createTask, slugId(), definition()) == LACKING
+    assert refusal_of(own.claimWork, LINUX, WORKER) == LACKING
+    assert refusal_of(own.reportCompleted, id, 1) == LACKING
+    assert refusal_of(worker.reportCompleted, id, 0) == LACKING
     assert own.reportCompleted(id, 0)["status"]["state"] == "completed"
 
 
@@ -107,7 +107,7 @@ def test_a_task_cannot_have_scopes_that_its_creator_lacks(fleet):
         {"projectId": "another"},
         {"taskQueueId": "other/linux"},
     ):
-        assert refused(queue.createTask, slugId(), definition(**fields)) == LACKING, fields
+        assert refusal_of(queue.createTask, slugId(), definition(**fields)) == LACKING, fields
 
 
 def test_a_rejection_names_the_missing_scopes(fleet):
@@ -123,16 +123,16 @@ def test_a_rejection_names_the_missing_scopes(fleet):
 
 def test_an_unsigned_request_cannot_exceed_the_anonymous_scopes(fleet):
     assert fleet.queue().ping()["alive"]
-    assert refused(fleet.queue().status, slugId()) == LACKING
+    assert refusal_of(fleet.queue().status, slugId()) == LACKING
 
     update_role("anonymous", ["queue:status:*"], "", "olga")
 
-    assert refused(fleet.queue().status, slugId()) == (404, "ResourceNotFound")
+    assert refusal_of(fleet.queue().status, slugId()) == (404, "ResourceNotFound")
 
 
 def test_a_wrong_token_is_refused(fleet, root):
-    assert refused(fleet.queue({**root, "accessToken": "x" * 44}).status, slugId()) == UNKNOWN
-    assert refused(fleet.queue({**root, "clientId": "static/r00t"}).status, slugId()) == UNKNOWN
+    assert refusal_of(fleet.queue({**root, "accessToken": "x" * 44}).status, slugId()) == UNKNOWN
+    assert refusal_of(fleet.queue({**root, "clientId": "static/r00t"}).status, slugId()) == UNKNOWN
 
 
 def test_temporary_credentials_have_their_scopes_until_they_expire(fleet, root):
@@ -145,17 +145,20 @@ def test_temporary_credentials_have_their_scopes_until_they_expire(fleet, root):
 
     hour = timedelta(hours=1)
     good = fleet.queue(made(-hour, hour, [f"queue:status:{id}"], "guest"))
-    assert refused(good.status, id) == (404, "ResourceNotFound")
-    assert refused(good.task, id) == LACKING
-    assert refused(fleet.queue(made(-hour, -hour / 2, ["*"], "guest")).status, id) == UNKNOWN
-    assert refused(fleet.queue(made(hour, 2 * hour, ["*"], None)).status, id) == UNKNOWN
+    assert refusal_of(good.status, id) == (404, "ResourceNotFound")
+    assert refusal_of(good.task, id) == LACKING
+    assert refusal_of(fleet.queue(made(-hour, -hour / 2, ["*"], "guest")).status, id) == UNKNOWN
+    assert refusal_of(fleet.queue(made(hour, 2 * hour, ["*"], None)).status, id) == UNKNOWN
 
 
 def test_authorized_scopes_narrow_a_client_for_one_purpose(fleet, root):
     id = slugId()
 
-    assert refused(fleet.queue(root, authorizedScopes=[f"queue:status:{id}"]).status, id) == (404, "ResourceNotFound")
-    assert refused(fleet.queue(root, authorizedScopes=[]).status, id) == LACKING
+    assert refusal_of(fleet.queue(root, authorizedScopes=[f"queue:status:{id}"]).status, id) == (
+        404,
+        "ResourceNotFound",
+    )
+    assert refusal_of(fleet.queue(root, authorizedScopes=[]).status, id) == LACKING
 
 
 def test_an_address_that_the_client_signs_can_be_opened_by_anybody(fleet):
@@ -187,7 +190,7 @@ def test_clients_are_managed_through_the_api(fleet, root):
     )
     changed = auth.updateClient("project/a:b|c@d", {"expires": shown["expires"], "description": "two"})
     assert (changed["description"], changed["scopes"]) == ("two", ["a", "queue:ping"])
-    assert refused(auth.createClient, "project/a:b|c@d", payload) == (409, "RequestConflict")
+    assert refusal_of(auth.createClient, "project/a:b|c@d", payload) == (409, "RequestConflict")
     assert auth.disableClient("project/a:b|c@d")["disabled"]
     assert not auth.enableClient("project/a:b|c@d")["disabled"]
     assert auth.resetAccessToken("project/a:b|c@d")["accessToken"] != made["accessToken"]
@@ -195,7 +198,7 @@ def test_clients_are_managed_through_the_api(fleet, root):
         "project/a:b|c@d"
     ]
     assert auth.deleteClient("project/a:b|c@d") is None
-    assert refused(auth.client, "project/a:b|c@d") == (404, "ResourceNotFound")
+    assert refusal_of(auth.client, "project/a:b|c@d") == (404, "ResourceNotFound")
 
 
 def test_a_caller_cannot_grant_a_client_scopes_that_it_lacks(fleet):
@@ -204,10 +207,10 @@ def test_a_caller_cannot_grant_a_client_scopes_that_it_lacks(fleet):
 
     auth.createClient("mine/1", payload)
 
-    assert refused(auth.createClient, "yours/1", payload) == LACKING
-    assert refused(auth.createClient, "mine/2", {**payload, "scopes": ["b"]}) == LACKING
-    assert refused(auth.updateClient, "mine/1", {**payload, "scopes": ["a:b", "b"]}) == LACKING
-    assert refused(auth.resetAccessToken, "mine/1") == LACKING
+    assert refusal_of(auth.createClient, "yours/1", payload) == LACKING
+    assert refusal_of(auth.createClient, "mine/2", {**payload, "scopes": ["b"]}) == LACKING
+    assert refusal_of(auth.updateClient, "mine/1", {**payload, "scopes": ["a:b", "b"]}) == LACKING
+    assert refusal_of(auth.resetAccessToken, "mine/1") == LACKING
 
 
 def test_roles_are_managed_through_the_api(fleet, root):
@@ -227,19 +230,19 @@ def test_roles_are_managed_through_the_api(fleet, root):
     pages: list[dict] = []
     auth.listRoles2(query={"limit": 2}, paginationHandler=pages.append)
     assert sum(len(page["roles"]) for page in pages) == 3
-    assert refused(auth.createRole, "loop", {"description": "", "scopes": ["assume:loop"]}) == (400, "InputError")
+    assert refusal_of(auth.createRole, "loop", {"description": "", "scopes": ["assume:loop"]}) == (400, "InputError")
     assert auth.updateRole("repo:github.com/x/*", {**payload, "scopes": []})["scopes"] == []
     assert auth.deleteRole("repo:github.com/x/*") is None
-    assert refused(auth.role, "repo:github.com/x/*") == (404, "ResourceNotFound")
+    assert refusal_of(auth.role, "repo:github.com/x/*") == (404, "ResourceNotFound")
 
 
 def test_a_caller_cannot_grant_a_role_scopes_that_it_lacks(fleet):
     auth = fleet.auth(fleet.credentials("auth:create-role:*", "auth:update-role:*", "a:<..>", "b:*"))
 
-    assert refused(auth.createRole, "x", {"description": "", "scopes": ["c"]}) == LACKING
-    assert refused(auth.createRole, "x*", {"description": "", "scopes": ["a:<..>"]}) == LACKING
+    assert refusal_of(auth.createRole, "x", {"description": "", "scopes": ["c"]}) == LACKING
+    assert refusal_of(auth.createRole, "x*", {"description": "", "scopes": ["a:<..>"]}) == LACKING
     auth.createRole("x*", {"description": "", "scopes": ["b:<..>"]})
-    assert refused(auth.updateRole, "x*", {"description": "", "scopes": ["b:<..>", "c"]}) == LACKING
+    assert refusal_of(auth.updateRole, "x*", {"description": "", "scopes": ["b:<..>", "c"]}) == LACKING
 
 
 def test_another_service_can_authenticate_a_signed_request(fleet, root):

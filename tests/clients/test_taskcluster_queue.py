@@ -36,7 +36,7 @@ def created(queue, **fields) -> str:
     return id
 
 
-def claimed(queue, **asked) -> list[dict]:
+def claim_tasks(queue, **asked) -> list[dict]:
     return queue.claimWork(LINUX, {**WORKER, **asked})["tasks"]
 
 
@@ -47,7 +47,7 @@ def test_a_task_is_created_claimed_and_completed(queue, server):
     status = queue.createTask(id, copy.deepcopy(wanted))["status"]
     assert status == queue.status(id)["status"]
     assert (status["state"], status["runs"][0]["reasonCreated"]) == ("pending", "scheduled")
-    [claim] = claimed(queue)
+    [claim] = claim_tasks(queue)
     assert claim["task"] == queue.task(id)
     assert claim["task"]["payload"] == wanted["payload"]
     assert claim["status"] == queue.status(id)["status"]
@@ -86,7 +86,7 @@ def test_every_method_of_the_client_has_its_address(queue):
 
 def test_a_waiting_worker_receives_a_new_task_at_once(queue, server):
     with ThreadPoolExecutor(1) as hands:
-        waiting = hands.submit(claimed, taskcluster.Queue({"rootUrl": server}))
+        waiting = hands.submit(claim_tasks, taskcluster.Queue({"rootUrl": server}))
         eventually(lambda: notifications.count_waiting())
         id = created(queue)
 
@@ -103,7 +103,7 @@ def test_a_graph_is_worked_off_in_its_order(queue):
     queue.sealTaskGroup(group)
     order = []
     while len(order) < 5:
-        for claim in claimed(queue, tasks=4):
+        for claim in claim_tasks(queue, tasks=4):
             order.append(claim["status"]["taskId"])
             queue.reportCompleted(order[-1], claim["runId"])
 

@@ -21,7 +21,7 @@ NAMES = ("task-defined", "task-pending", "task-running", "task-completed", "task
 
 
 @pytest.fixture
-def nobody_waits(monkeypatch):
+def claims_without_waiting(monkeypatch):
     monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 0.0)
 
 
@@ -50,7 +50,7 @@ def listen_to(address: str, key: str):
     return take
 
 
-def test_messages_are_delivered_in_order_and_to_their_routes(clock, settings, broker, nobody_waits):
+def test_messages_are_delivered_in_order_and_to_their_routes(clock, settings, broker, claims_without_waiting):
     settings.CONDUCTOR_TASKCLUSTER_AMQP_URL = broker
     new = new_task(clock, routes=["index.mine.latest"], tags={"kind": "build"})
     all_of_it, by_route = listen_to(broker, f"primary.{new.id}.#"), listen_to(broker, "route.index.mine.#")
@@ -67,7 +67,7 @@ def test_messages_are_delivered_in_order_and_to_their_routes(clock, settings, br
     assert not PulseMessage.objects.exists()
 
 
-def test_messages_for_an_unreachable_broker_are_delivered_later_in_order(clock, settings, nobody_waits):
+def test_messages_for_an_unreachable_broker_are_delivered_later_in_order(clock, settings, claims_without_waiting):
     settings.CONDUCTOR_TASKCLUSTER_AMQP_URL = f"amqp://me:secret@127.0.0.1:{free_port()}//"
     id = task_commands.create_task(new_task(clock)).id
 

@@ -234,7 +234,7 @@ def fail_for_good(scenario: Scenario, reason: str, worker: str = "w7@41", times:
     failure_groups.group_failures(100)
 
 
-def listed(operator, **query: str) -> list[str]:
+def listed_messages(operator, **query: str) -> list[str]:
     return [row["group"].message for row in operator.get(INBOX, query).context["rows"]]
 
 
@@ -244,12 +244,12 @@ def test_groups_are_sorted_by_lost_runs_count_and_time(operator, scenario):
 
     rows = operator.get(INBOX, {"sort": "lost"}).context["rows"]
     lost = [row["lost"] for row in rows]
-    by_lost_runs = listed(operator)
+    by_lost_runs = listed_messages(operator)
     assert lost == sorted(lost, reverse=True) and lost[0] == 3 and by_lost_runs[0] == "card refused"
-    assert listed(operator, sort="count")[:2] == ["card refused", "502 from gateway <n>"]
-    assert listed(operator, sort="last")[:2] == ["broken", "card refused"]
-    assert by_lost_runs == listed(operator, sort="?") == [row["group"].message for row in rows]
-    assert listed(operator, sort="first")[0] == "broken"
+    assert listed_messages(operator, sort="count")[:2] == ["card refused", "502 from gateway <n>"]
+    assert listed_messages(operator, sort="last")[:2] == ["broken", "card refused"]
+    assert by_lost_runs == listed_messages(operator, sort="?") == [row["group"].message for row in rows]
+    assert listed_messages(operator, sort="first")[0] == "broken"
     assert 'href="?view=all&amp;sort=count"' in html(operator.get(INBOX, {"view": "all"}))
 
 

@@ -17,13 +17,13 @@ def ask(**said):
     return human("approve", inputParameters={"__humanTaskDefinition": said})
 
 
-def to(who, minutes=0, kind="CONDUCTOR_USER"):
+def assignment(who, minutes=0, kind="CONDUCTOR_USER"):
     return {"assignee": {"userType": kind, "user": who}, "slaMinutes": minutes}
 
 
 @pytest.fixture
-def asked(clock, db):
-    first, then = to("olga", 30), to("sales", 60, "CONDUCTOR_GROUP")
+def waiting_run(clock, db):
+    first, then = assignment("olga", 30), assignment("sales", 60, "CONDUCTOR_GROUP")
     define_workflow(
         "order", ask(displayName="Approve the order", question="Is the customer known?", assignments=[first, then])
     )
@@ -38,7 +38,7 @@ def inbox(client, assigned="all"):
     return page_text(client.get(INBOX, {"assigned": assigned}))
 
 
-def test_a_task_is_listed_for_its_assignee_and_later_for_the_next_group(operator, viewer, asked, clock):
+def test_a_task_is_listed_for_its_assignee_and_later_for_the_next_group(operator, viewer, waiting_run, clock):
     User.objects.get(username="vera").groups.add(Group.objects.create(name="sales"))
 
     assert "Approve the order Is the customer known? order v1 order-4711 olga" in inbox(operator, "mine")
@@ -51,12 +51,12 @@ def test_a_task_is_listed_for_its_assignee_and_later_for_the_next_group(operator
     assert "1 is overdue" in page_text(operator.get("/admin/"))
 
 
-def test_a_task_is_claimed_released_and_taken_over_with_audit_entries(operator, asked):
-    here = task_of(asked)
+def test_a_task_is_claimed_released_and_taken_over_with_audit_entries(operator, waiting_run):
+    here = task_of(waiting_run)
     operator.post(here, {"do": "take"})
     assert "claimed by olga" in inbox(operator, "mine")
     operator.post(here, {"do": "put_back"})
-    task_id = newest_attempt_of(asked, "approve").task_id
+    task_id = newest_attempt_of(waiting_run, "approve").task_id
     human_tasks.claim_task(task_id, "ann")
 
     assert "ann claimed the task" in page_text(operator.get(here))
@@ -64,8 +64,8 @@ def test_a_task_is_claimed_released_and_taken_over_with_audit_entries(operator, 
     assert "The task is claimed by ann. Claim it first." in page_text(refused)
     operator.post(here, {"do": "take"})
     operator.post(here, {"outcome": "COMPLETED", "output": "{}"})
-    assert reload_run(asked).status == "COMPLETED"
-    actions = AuditEntry.objects.filter(object_id=asked.pk).order_by("at", "id").values_list("action", "actor")
+    assert reload_run(waiting_run).status == "COMPLETED"
+    actions = AuditEntry.objects.filter(object_id=waiting_run.pk).order_by("at", "id").values_list("action", "actor")
     assert list(actions)[-4:] == [
         ("release_task", "olga"),
         ("claim_task", "ann"),
@@ -74,23 +74,23 @@ def test_a_task_is_claimed_released_and_taken_over_with_audit_entries(operator, 
     ]
 
 
-def test_a_task_is_delegated_until_a_time_with_a_visible_reason(operator, asked, clock):
+def test_a_task_is_delegated_until_a_time_with_a_visible_reason(operator, waiting_run, clock):
     Group.objects.create(name="legal")
     said = {"do": "hand_on", "to": "group:legal", "minutes": "20", "reason": "a contract"}
-    page = operator.post(task_of(asked), said, follow=True)
+    page = operator.post(task_of(waiting_run), said, follow=True)
 
     assert "group legal" in page_text(page) and "olga reassigned the task to legal" in page_text(page)
     assert "a contract" in page_text(page)
     assert HumanTask.objects.get().due_at == clock.now() + 20 * 60_000
 
 
-def test_a_comment_is_stored_and_displayed_as_text(operator, asked):
-    page = operator.post(task_of(asked), {"do": "comment", "reason": "<b>wait</b> for Monday"}, follow=True)
+def test_a_comment_is_stored_and_displayed_as_text(operator, waiting_run):
+    page = operator.post(task_of(waiting_run), {"do": "comment", "reason": "<b>wait</b> for Monday"}, follow=True)
 
     assert "olga commented" in page_text(page) and "&lt;b&gt;wait&lt;/b&gt; for Monday" in html(page)
 
 
-def test_hostile_forms_of_a_task_are_answered(operator, asked):
+def test_hostile_forms_of_a_task_are_answered(operator, waiting_run):
     for form in [
         {"do": "comment", "reason": " "},
         {"do": "put_back"},
@@ -99,16 +99,16 @@ def test_hostile_forms_of_a_task_are_answered(operator, asked):
         {"do": "hand_on", "to": "user:\0"},
         {"do": "hand_on", "to": "user:ann", "minutes": "0"},
     ]:
-        assert 'class="error"' in html(operator.post(task_of(asked), form, follow=True)), form
+        assert 'class="error"' in html(operator.post(task_of(waiting_run), form, follow=True)), form
         assert not HumanTask.objects.exists(), form
 
 
-def test_a_viewer_can_neither_claim_nor_complete(viewer, asked):
-    assert viewer.post(task_of(asked), {"do": "take"}).status_code == 403
+def test_a_viewer_can_neither_claim_nor_complete(viewer, waiting_run):
+    assert viewer.post(task_of(waiting_run), {"do": "take"}).status_code == 403
 
 
-def test_comments_are_deleted_with_the_run(operator, asked):
-    operator.post(task_of(asked), {"do": "take"})
-    asked.delete()
+def test_comments_are_deleted_with_the_run(operator, waiting_run):
+    operator.post(task_of(waiting_run), {"do": "take"})
+    waiting_run.delete()
 
     assert not HumanTask.objects.exists()

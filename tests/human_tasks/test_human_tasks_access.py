@@ -6,7 +6,7 @@ from django.contrib.auth.models import Group, User
 from conductor_app.access import permissions as permission_cache
 from conductor_app.access.models import Application
 from tests.access.users import api_client_of, create_application, grant_access, grant_group_access, logged_in_client
-from tests.human_tasks.test_human_tasks_api import CALLS, begin, hit_ids, human, run_of, to
+from tests.human_tasks.test_human_tasks_api import CALLS, assignment, begin, hit_ids, human, run_of
 
 
 def test_a_task_claimed_for_an_external_user_is_completed_by_its_application(with_logins):
@@ -22,7 +22,7 @@ def test_a_task_claimed_for_an_external_user_is_completed_by_its_application(wit
 
 def test_a_member_of_the_assigned_group_claims_in_its_own_name(with_logins):
     shop = create_application("shop", "ADMIN")
-    task = begin(api_client_of(shop), human(assignments=[to("sales", "CONDUCTOR_GROUP")]))
+    task = begin(api_client_of(shop), human(assignments=[assignment("sales", "CONDUCTOR_GROUP")]))
     seen = {"searchType": "INBOX"}
 
     assert hit_ids(api_client_of(shop), **seen) == []

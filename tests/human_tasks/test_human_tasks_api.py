@@ -15,7 +15,7 @@ SCHEMA = {"type": "object", "required": ["ok"], "properties": {"ok": {"type": "b
 LAYOUT = {"type": "VerticalLayout", "elements": [{"type": "Control", "scope": "#/properties/ok"}]}
 
 
-def to(user: str, kind: str = "EXTERNAL_USER", minutes: int = 0) -> dict[str, Any]:
+def assignment(user: str, kind: str = "EXTERNAL_USER", minutes: int = 0) -> dict[str, Any]:
     return {"assignee": {"userType": kind, "user": user}, "slaMinutes": minutes}
 
 
@@ -25,7 +25,7 @@ def human(ref: str = "approve", **said: Any) -> dict[str, Any]:
 
 def begin(api, *steps, **fields) -> str:
     """Start a run that waits for people and return the id of its first human task."""
-    api.define(*steps or [human(assignments=[to("bob")], displayName="Approve")])
+    api.define(*steps or [human(assignments=[assignment("bob")], displayName="Approve")])
     return task_of(api, api.start(**fields))
 
 
@@ -63,7 +63,7 @@ def test_a_task_contains_its_state_and_assignee(api):
     assert (entry["workflowName"], entry["displayName"]) == ("order", "Approve")
     assert entry["assignee"] == {"userType": "EXTERNAL_USER", "user": "bob"} and "claimant" not in entry
     assert (entry["input"]["order"], entry["output"]) == (7, {})
-    assert entry["humanTaskDef"]["assignments"] == [to("bob")]
+    assert entry["humanTaskDef"]["assignments"] == [assignment("bob")]
     assert entry["createdOn"] > 0 and entry["updatedOn"] >= entry["createdOn"]
     assert api.get(f"/human/tasks/{task}/conductorTask").json()["taskType"] == "HUMAN"
 
@@ -168,7 +168,7 @@ def test_a_new_assignment_replaces_the_claim(api, clock):
     task = begin(api)
     api.post(f"/human/tasks/{task}/externalUser/bob")
 
-    assert api.post(f"/human/tasks/{task}/reassign", [to("ann", minutes=30), to("cid")]).content == b""
+    assert api.post(f"/human/tasks/{task}/reassign", [assignment("ann", minutes=30), assignment("cid")]).content == b""
 
     entry = api.get(f"/human/tasks/{task}").json()
     assert (entry["state"], entry["assignee"]["user"]) == ("ASSIGNED", "ann")
@@ -177,7 +177,9 @@ def test_a_new_assignment_replaces_the_claim(api, clock):
 
 
 def test_a_skip_passes_the_task_to_the_next_assignment_and_finally_to_none(api, clock):
-    task = begin(api, human(assignments=[to("bob", minutes=30), to("ann", minutes=30), to("cid")]))
+    task = begin(
+        api, human(assignments=[assignment("bob", minutes=30), assignment("ann", minutes=30), assignment("cid")])
+    )
     clock.advance(seconds=31 * 60)
     assert api.get(f"/human/tasks/{task}").json()["assignee"]["user"] == "ann"
 
@@ -192,10 +194,10 @@ def test_a_skip_passes_the_task_to_the_next_assignment_and_finally_to_none(api, 
 
 def test_assignments_that_terminate_end_the_task_after_the_last_one(api, clock):
     ends = {"assignmentCompletionStrategy": "TERMINATE"}
-    task = begin(api, human(**ends, assignments=[to("bob", minutes=30), to("ann", minutes=10)]))
-    moved = begin(api, human(**ends, assignments=[to("bob", minutes=30)]))
-    api.post(f"/human/tasks/{moved}/reassign", [to("ann", minutes=60)])
-    skipped = begin(api, human(**ends, assignments=[to("bob", minutes=30)]))
+    task = begin(api, human(**ends, assignments=[assignment("bob", minutes=30), assignment("ann", minutes=10)]))
+    moved = begin(api, human(**ends, assignments=[assignment("bob", minutes=30)]))
+    api.post(f"/human/tasks/{moved}/reassign", [assignment("ann", minutes=60)])
+    skipped = begin(api, human(**ends, assignments=[assignment("bob", minutes=30)]))
 
     api.post(f"/human/tasks/{skipped}/skip")
     assert state(api, skipped) == "TIMED_OUT"
@@ -214,7 +216,7 @@ CALLS = [
     ("POST", "/human/tasks/{}/claim", None),
     ("POST", "/human/tasks/{}/externalUser/bob", None),
     ("POST", "/human/tasks/{}/release", None),
-    ("POST", "/human/tasks/{}/reassign", [to("ann")]),
+    ("POST", "/human/tasks/{}/reassign", [assignment("ann")]),
     ("POST", "/human/tasks/{}/skip", None),
     ("POST", "/human/tasks/{}/update?complete=true", {}),
     ("POST", "/human/tasks/{}/update?complete=false", {}),
@@ -260,9 +262,9 @@ HOSTILE = [
     ("POST", "/human/tasks/{}/reassign", [{}]),
     ("POST", "/human/tasks/{}/reassign", [{"assignee": {"userType": "CONDUCTOR_USER"}}]),
     ("POST", "/human/tasks/{}/reassign", [{"assignee": {"userType": "X", "user": "y"}}]),
-    ("POST", "/human/tasks/{}/reassign", [to("x" * 256)]),
-    ("POST", "/human/tasks/{}/reassign", [to("x", minutes=-1)]),
-    ("POST", "/human/tasks/{}/reassign", [to("x")] * 101),
+    ("POST", "/human/tasks/{}/reassign", [assignment("x" * 256)]),
+    ("POST", "/human/tasks/{}/reassign", [assignment("x", minutes=-1)]),
+    ("POST", "/human/tasks/{}/reassign", [assignment("x")] * 101),
     ("POST", "/human/tasks/{}/externalUser/" + "x" * 256, None),
     ("POST", "/human/tasks/{}/claim?overrideAssignment=perhaps", None),
     ("DELETE", "/human/tasks/delete", {"a": 1}),

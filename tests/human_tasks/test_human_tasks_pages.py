@@ -22,7 +22,7 @@ SCHEMA = {
 
 
 @pytest.fixture
-def asked(clock, db):
+def waiting_run(clock, db):
     verdict = set_variable("verdict", was="${approve.output.approved}")
     define_workflow("order", human("approve", inputParameters={"total": "${workflow.input.total}"}), verdict)
     return start_run("order", correlation_id="order-4711", input={"total": 1999})
@@ -32,13 +32,13 @@ def task_of(run):
     return f"{INBOX}{newest_attempt_of(run, 'approve').pk}/"
 
 
-def test_the_inbox_lists_open_tasks_with_their_runs(operator, asked):
+def test_the_inbox_lists_open_tasks_with_their_runs(operator, waiting_run):
     page = page_text(operator.get(INBOX))
 
     assert "approve order v1 order-4711" in page
 
 
-def test_the_inbox_is_searched_by_what_it_shows(operator, asked):
+def test_the_inbox_is_searched_by_what_it_shows(operator, waiting_run):
     for text, count in [("4711", 1), ("ORDER", 1), ("refund", 0)]:
         found = operator.get(INBOX, {"q": text})
 
@@ -51,73 +51,73 @@ def test_an_empty_inbox_explains_human_tasks(operator, db):
     assert "No open human tasks" in page_text(operator.get(INBOX))
 
 
-def test_a_task_displays_its_input_and_the_fields_read_later(operator, asked):
-    page = operator.get(task_of(asked))
+def test_a_task_displays_its_input_and_the_fields_read_later(operator, waiting_run):
+    page = operator.get(task_of(waiting_run))
 
     assert "total 1999" in page_text(page) and "Read by later steps approved" in page_text(page)
     assert "&quot;approved&quot;: null" in html(page)
 
 
-def test_an_open_task_has_waited_and_not_run(operator, asked, clock):
+def test_an_open_task_has_waited_and_not_run(operator, waiting_run, clock):
     clock.advance(seconds=4 * 3600)
 
-    panel = page_text(operator.get(run_url(asked, task="approve")))
+    panel = page_text(operator.get(run_url(waiting_run, task="approve")))
 
     assert "attempt 1, waiting 4 h" in panel and "working 4 h" not in panel
 
 
-def test_a_completion_is_audited_with_its_reason(operator, asked):
+def test_a_completion_is_audited_with_its_reason(operator, waiting_run):
     said = {"output": '{"approved": true}', "reason": "a good customer", "outcome": "COMPLETED"}
 
-    page = operator.post(task_of(asked), said, follow=True)
+    page = operator.post(task_of(waiting_run), said, follow=True)
 
     assert "Completed approve of order" in page_text(page) and "No open human tasks" in page_text(page)
-    assert (reload_run(asked).status, reload_run(asked).variables) == ("COMPLETED", {"was": True})
+    assert (reload_run(waiting_run).status, reload_run(waiting_run).variables) == ("COMPLETED", {"was": True})
     entry = AuditEntry.objects.get(action="complete_task")
-    assert (entry.actor, entry.object_id, entry.reason) == ("olga", asked.pk, "a good customer")
+    assert (entry.actor, entry.object_id, entry.reason) == ("olga", waiting_run.pk, "a good customer")
 
 
-def test_a_task_can_be_failed_with_a_reason(operator, asked):
-    page = operator.post(task_of(asked), {"output": "", "reason": "too dear", "outcome": "FAILED"}, follow=True)
+def test_a_task_can_be_failed_with_a_reason(operator, waiting_run):
+    page = operator.post(task_of(waiting_run), {"output": "", "reason": "too dear", "outcome": "FAILED"}, follow=True)
 
     assert "Marked approve of order-4711 as failed. Open run" in page_text(page)
-    assert reload_run(asked).status == "FAILED"
-    assert newest_attempt_of(asked, "approve").reason == "too dear"
+    assert reload_run(waiting_run).status == "FAILED"
+    assert newest_attempt_of(waiting_run, "approve").reason == "too dear"
 
 
-def test_an_invalid_completion_is_rejected_without_changes(operator, asked):
+def test_an_invalid_completion_is_rejected_without_changes(operator, waiting_run):
     for said in [{"output": "[1]"}, {"output": "{"}, {"output": "{}", "outcome": "SKIPPED"}]:
-        page = operator.post(task_of(asked), {"outcome": "COMPLETED", **said}, follow=True)
+        page = operator.post(task_of(waiting_run), {"outcome": "COMPLETED", **said}, follow=True)
 
         assert 'class="error"' in html(page), said
-        assert reload_run(asked).status == "RUNNING", said
+        assert reload_run(waiting_run).status == "RUNNING", said
 
 
-def test_a_concurrently_completed_task_is_not_found(operator, asked):
-    address = task_of(asked)
-    control.terminate_run(asked.pk, "ann")
+def test_a_concurrently_completed_task_is_not_found(operator, waiting_run):
+    address = task_of(waiting_run)
+    control.terminate_run(waiting_run.pk, "ann")
 
     assert operator.get(address).status_code == 404
     assert operator.post(address, {"outcome": "COMPLETED", "output": "{}"}).status_code == 404
 
 
-def test_a_viewer_sees_the_task_and_cannot_complete_it(viewer, asked):
-    page = page_text(viewer.get(task_of(asked)))
+def test_a_viewer_sees_the_task_and_cannot_complete_it(viewer, waiting_run):
+    page = page_text(viewer.get(task_of(waiting_run)))
 
     assert "conductor.change_run" in page and "Complete" not in page
-    assert viewer.post(task_of(asked), {"outcome": "COMPLETED", "output": "{}"}).status_code == 403
-    assert reload_run(asked).status == "RUNNING"
+    assert viewer.post(task_of(waiting_run), {"outcome": "COMPLETED", "output": "{}"}).status_code == 403
+    assert reload_run(waiting_run).status == "RUNNING"
 
 
 def test_the_inbox_requires_permission_to_view_runs(db):
     assert client_with().get(INBOX).status_code == 403
 
 
-def test_the_page_of_the_run_leads_to_the_answer(operator, asked):
-    assert task_of(asked) in html(operator.get(run_url(asked, task="approve")))
+def test_the_page_of_the_run_leads_to_the_answer(operator, waiting_run):
+    assert task_of(waiting_run) in html(operator.get(run_url(waiting_run, task="approve")))
 
 
-def test_the_inbox_takes_few_queries(viewer, asked, django_assert_max_num_queries):
+def test_the_inbox_takes_few_queries(viewer, waiting_run, django_assert_max_num_queries):
     # Four of the statements read the viewer's grants, which a process caches for a second.
     for _ in range(20):
         start_run("order")

@@ -2,17 +2,17 @@
 
 import pytest
 
-from tests.human_tasks.test_human_tasks_api import begin, hit_ids, human, run_of, search, to
+from tests.human_tasks.test_human_tasks_api import assignment, begin, hit_ids, human, run_of, search
 
 
 @pytest.fixture(scope="module")
-def many(stock) -> dict[str, str]:
+def tasks_by_case(stock) -> dict[str, str]:
     """Return tasks in all states, by the name of the case."""
     api, clock = stock
     requests = {
         "pending": {"steps": [human()]},
         "bob": {},
-        "ann": {"steps": [human("second", assignments=[to("ann")])]},
+        "ann": {"steps": [human("second", assignments=[assignment("ann")])]},
         "claimed": {"input": {"order": {"id": 42, "words": "red shoes"}}},
         "done": {},
         "ended": {},
@@ -60,25 +60,25 @@ FILTERS = [
 
 
 @pytest.mark.parametrize(("filters", "expected"), FILTERS, ids=str)
-def test_a_search_finds_by_each_filter_the_newest_first(reader, many, filters, expected):
+def test_a_search_finds_by_each_filter_the_newest_first(reader, tasks_by_case, filters, expected):
     hits = search(reader, **filters)
 
-    names = {task: name for name, task in many.items()}
+    names = {task: name for name, task in tasks_by_case.items()}
     assert " ".join(names[each["taskId"]] for each in hits["results"]) == expected
     assert (hits["totalHits"], hits["hits"], hits["start"]) == (len(expected.split()), len(expected.split()), 0)
     assert hits["pageSizeLimit"] == 100 and "totalHitsIsLowerBound" not in hits
 
 
-def test_a_search_is_read_page_by_page(reader, many):
+def test_a_search_is_read_page_by_page(reader, tasks_by_case):
     pages = [search(reader, start=start, size=2) for start in (0, 2, 4, 6)]
 
     assert [len(page["results"]) for page in pages] == [2, 2, 2, 0]
     assert {page["totalHits"] for page in pages} == {6}
     assert len({each["taskId"] for page in pages for each in page["results"]}) == 6
-    assert hit_ids(reader, assignees=[BOB], start=1, size=1) == [many["done"]]
+    assert hit_ids(reader, assignees=[BOB], start=1, size=1) == [tasks_by_case["done"]]
 
 
-def test_a_search_scans_a_limited_number_and_reports_that(reader, many, monkeypatch):
+def test_a_search_scans_a_limited_number_and_reports_that(reader, tasks_by_case, monkeypatch):
     from conductor_app.human_tasks import queries as human_tasks
 
     monkeypatch.setattr(human_tasks, "SEARCHED_ROWS", 2)
@@ -90,6 +90,6 @@ def test_a_search_scans_a_limited_number_and_reports_that(reader, many, monkeypa
     assert (hits["totalHits"], hits["totalHitsIsLowerBound"]) == (2, True)
 
 
-def test_display_names_of_open_tasks_are_listed(reader, many):
+def test_display_names_of_open_tasks_are_listed(reader, tasks_by_case):
     assert reader.get("/human/tasks/getTaskDisplayNames").json() == ["Approve", "approve", "second"]
     assert reader.get("/human/tasks/getTaskDisplayNames?searchType=INBOX").json() == ["approve"]

@@ -21,7 +21,7 @@ FAILED_RUNS = "/admin/conductor/run/?status=FAILED&status=TIMED_OUT&failed=24h"
 
 
 @pytest.fixture
-def troubled(clock) -> Scenario:
+def scenario_with_problems(clock) -> Scenario:
     """Return one failed run, and one whose task no worker polls."""
     scenario = Scenario(clock, simple("pay"), others=[])
     scenario.worker("pay").fail_terminally("no luck")
@@ -41,7 +41,7 @@ def statements(client: Client, address: str) -> int:
     return len(found)
 
 
-def test_the_header_says_beside_the_health_of_the_server_what_is_wrong_with_the_work(operator, troubled):
+def test_the_header_says_beside_the_health_of_the_server_what_is_wrong_with_the_work(operator, scenario_with_problems):
     text = page_text(operator.get(STATUS_BAR))
 
     assert "1 failed now · 1 queue without workers" in text
@@ -50,13 +50,13 @@ def test_the_header_says_beside_the_health_of_the_server_what_is_wrong_with_the_
     assert 'title="Background jobs: ' in html(operator.get(STATUS_BAR))
 
 
-def test_a_paused_queue_does_not_count_as_one_without_workers(operator, troubled):
+def test_a_paused_queue_does_not_count_as_one_without_workers(operator, scenario_with_problems):
     pause_queue("ship", "olga", "the van is in repair")
 
     assert "without workers" not in page_text(operator.get(STATUS_BAR))
 
 
-def test_the_number_of_failed_runs_is_that_of_the_list_behind_it(operator, troubled, clock):
+def test_the_number_of_failed_runs_is_that_of_the_list_behind_it(operator, scenario_with_problems, clock):
     [failed] = Run.objects.filter(status="FAILED")
     before = Run.objects.filter(pk=failed.pk).values().get()
     for end, status, hours in (("x", "TIMED_OUT", 23), ("y", "FAILED", 25), ("z", "TERMINATED", 1)):
@@ -68,7 +68,7 @@ def test_the_number_of_failed_runs_is_that_of_the_list_behind_it(operator, troub
     assert operator.get(FAILED_RUNS).context["cl"].result_count == 2
 
 
-def test_a_run_that_started_days_ago_and_failed_now_counts(operator, troubled, clock):
+def test_a_run_that_started_days_ago_and_failed_now_counts(operator, scenario_with_problems, clock):
     Run.objects.filter(status="FAILED").update(created_at=clock.now() - 3 * 86_400_000)
 
     assert "1 failed" in page_text(operator.get(STATUS_BAR))
@@ -79,7 +79,7 @@ def test_a_header_without_problems_shows_the_server_only(operator, clock):
     assert "failed" not in page_text(operator.get(STATUS_BAR))
 
 
-def test_a_page_runs_no_statement_for_the_header_and_shows_what_is_known(operator, troubled):
+def test_a_page_runs_no_statement_for_the_header_and_shows_what_is_known(operator, scenario_with_problems):
     operator.get(PAGE)
     before = statements(operator, PAGE)
     assert "data-load-now" in header(operator) and "1 failed" not in header(operator)
@@ -90,13 +90,13 @@ def test_a_page_runs_no_statement_for_the_header_and_shows_what_is_known(operato
     assert "data-load-now" not in header(operator) and "1 failed" in header(operator)
 
 
-def test_the_problems_are_counted_once_in_a_few_seconds(operator, troubled):
+def test_the_problems_are_counted_once_in_a_few_seconds(operator, scenario_with_problems):
     first, second = statements(operator, STATUS_BAR), statements(operator, STATUS_BAR)
 
     assert second <= first - 2
 
 
-def test_the_header_counts_anew_on_the_overview_and_after_an_action(operator, troubled):
+def test_the_header_counts_anew_on_the_overview_and_after_an_action(operator, scenario_with_problems):
     operator.get(STATUS_BAR)
     run = Run.objects.get(status="FAILED")
     plan = {"do": "terminate", "revision": str(run.revision), "confirm": "yes"}

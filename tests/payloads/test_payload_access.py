@@ -44,7 +44,7 @@ def worker(admin):
 
 
 @pytest.fixture
-def other(admin):
+def other_api(admin):
     """Return an application with rights on other objects only."""
     return application("other", ("WORKFLOW_DEF", "else", "EXECUTE"), ("WORKFLOW_DEF", "else", "READ"))
 
@@ -86,44 +86,44 @@ def test_a_starter_a_worker_and_a_worker_of_a_domain_may_upload(starter, worker)
     assert [location(api).status_code for api in (starter, worker, domain)] == [200, 200, 200]
 
 
-def test_an_unattached_upload_is_readable_for_its_uploader_and_administrators_only(admin, starter, worker, other):
+def test_an_unattached_upload_is_readable_for_its_uploader_and_administrators_only(admin, starter, worker, other_api):
     path = upload(starter)
 
-    assert [can_read(api, path) for api in (starter, admin, worker, other)] == [True, True, False, False]
+    assert [can_read(api, path) for api in (starter, admin, worker, other_api)] == [True, True, False, False]
 
 
-def test_the_payload_of_a_run_is_readable_for_its_readers_and_workers(admin, starter, worker, other, settings):
+def test_the_payload_of_a_run_is_readable_for_its_readers_and_workers(admin, starter, worker, other_api, settings):
     settings.CONDUCTOR_TASK_PAYLOAD_SOFT_BYTES = 100
     reader = application("reader", ("WORKFLOW_DEF", "ord*", "READ"))
     path = upload(starter, b'{"text": "%s"}' % (b"x" * 500))
     assert start(starter, path).status_code == 200
     [task] = worker.poll("pay")
 
-    assert [can_read(api, path) for api in (reader, starter, worker, other)] == [True, False, False, False]
+    assert [can_read(api, path) for api in (reader, starter, worker, other_api)] == [True, False, False, False]
     task_input = task["externalInputPayloadStoragePath"]
-    assert [can_read(api, task_input) for api in (reader, starter, worker, other)] == [True, False, True, False]
+    assert [can_read(api, task_input) for api in (reader, starter, worker, other_api)] == [True, False, True, False]
     worker.report(task)
     assert not can_read(worker, task_input)
 
 
-def test_an_unknown_path_is_refused_like_that_of_another_caller(other):
+def test_an_unknown_path_is_refused_like_that_of_another_caller(other_api):
     path = "workflow/input/5a9c2c26-76b6-4bd9-8a6c-5a6b4dd9f2d5.json"
 
-    reply = location(other, "READ", path)
+    reply = location(other_api, "READ", path)
 
     assert (reply.status_code, reply.json()["message"]) == (403, f"other has no access to the payload '{path}'.")
 
 
-def test_a_run_does_not_start_with_the_upload_of_another_caller(admin, starter, other):
+def test_a_run_does_not_start_with_the_upload_of_another_caller(admin, starter, other_api):
     grant_access_to_start()
     path = upload(starter)
 
-    reply = start(other, path)
+    reply = start(other_api, path)
 
     assert (reply.status_code, Run.objects.count()) == (403, 0)
     assert start(starter, path).status_code == 200
     # Now a run uses it, which the other application cannot read.
-    assert start(other, path).status_code == 403
+    assert start(other_api, path).status_code == 403
     assert start(starter, path).status_code == 200
 
 

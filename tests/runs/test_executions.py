@@ -10,7 +10,7 @@ THINKS = set_variable("think", seen="${workflow.input.n}")
 
 
 @pytest.fixture
-def thinks(api, clock) -> None:
+def workflow_without_worker(api, clock) -> None:
     """Start a workflow that needs no worker."""
     api.define(THINKS, outputParameters={"twice": "${workflow.input.n}"})
 
@@ -19,7 +19,7 @@ def execute(api, query: str = "", name: str = "order", **fields):
     return api.post(f"/workflow/execute/{name}/1?{query}", fields)
 
 
-def test_a_workflow_without_waits_is_returned_complete(api, thinks):
+def test_a_workflow_without_waits_is_returned_complete(api, workflow_without_worker):
     reply = execute(api, input={"n": 2}, correlationId="A-1", priority=7).json()
 
     assert (reply["status"], reply["targetWorkflowStatus"], reply["signalTimeout"]) == ("COMPLETED", "COMPLETED", False)
@@ -80,14 +80,14 @@ def test_the_end_of_a_named_task_is_waited_for(api, clock):
 @pytest.mark.parametrize(
     "query", ["requestId=None&waitUntilTaskRef=None&returnStrategy=None", "requestId=&waitUntilTaskRef="]
 )
-def test_empty_parameters_are_ignored(api, thinks, query):
+def test_empty_parameters_are_ignored(api, workflow_without_worker, query):
     first, second = execute(api, query).json(), execute(api, query).json()
 
     assert first["workflowId"] != second["workflowId"]
     assert first["requestId"] not in ("", "None", second["requestId"])
 
 
-def test_a_repeated_request_starts_no_second_run(api, thinks):
+def test_a_repeated_request_starts_no_second_run(api, workflow_without_worker):
     first, second = (execute(api, "requestId=r-1", input={"n": n}).json() for n in (1, 2))
 
     assert second["workflowId"] == first["workflowId"]
@@ -95,7 +95,7 @@ def test_a_repeated_request_starts_no_second_run(api, thinks):
     assert Run.objects.count() == 1
 
 
-def test_a_request_of_the_same_name_is_another_for_another_workflow(api, thinks):
+def test_a_request_of_the_same_name_is_another_for_another_workflow(api, workflow_without_worker):
     api.define(THINKS, name="other")
 
     first, second = execute(api, "requestId=r-1").json(), execute(api, "requestId=r-1", name="other").json()
@@ -111,14 +111,14 @@ FAULTY = {
 
 
 @pytest.mark.parametrize("case", FAULTY)
-def test_an_invalid_request_starts_nothing(api, thinks, case):
+def test_an_invalid_request_starts_nothing(api, workflow_without_worker, case):
     reply = execute(api, FAULTY[case])
 
     assert reply.status_code == 400
     assert Run.objects.count() == 0
 
 
-def test_a_version_of_zero_is_the_newest_and_an_unknown_one_is_not_found(api, thinks):
+def test_a_version_of_zero_is_the_newest_and_an_unknown_one_is_not_found(api, workflow_without_worker):
     newest, unknown, none = (api.post(f"/workflow/execute/order/{version}", {}) for version in (0, 9, "one"))
 
     assert (newest.status_code, unknown.status_code, none.status_code) == (200, 404, 400)
@@ -133,7 +133,7 @@ def test_a_definition_in_place_is_executed(api, clock):
 
 
 @pytest.mark.parametrize("method", ["POST", "GET"])
-def test_a_workflow_as_an_api_answers_with_its_output(api, thinks, method):
+def test_a_workflow_as_an_api_answers_with_its_output(api, workflow_without_worker, method):
     body = {"n": 3} if method == "POST" else None
     reply = api.send(method, "/workflow/execute/order?version=1", body, waitForSeconds="20", requestId="None")
 

@@ -19,7 +19,7 @@ def family(api):
     return parent, child, Run.objects.get(parent_id=child).id
 
 
-def left(ids):
+def statuses_of(ids):
     found = dict(Run.objects.filter(pk__in=ids).values_list("id", "status"))
     return [found.get(id) for id in ids]
 
@@ -27,21 +27,21 @@ def left(ids):
 def test_children_stay_and_are_terminated_with_their_parent(api, family):
     api.delete(f"/workflow/{family[0]}/remove?archiveWorkflow=false")
 
-    assert left(family) == [None, "TERMINATED", "TERMINATED"]
+    assert statuses_of(family) == [None, "TERMINATED", "TERMINATED"]
 
 
 @pytest.mark.parametrize("address", ["remove?archiveWorkflow=false&cascade=true", "terminate-remove?cascade=true"])
 def test_children_are_removed_with_their_parent_on_request(api, family, address):
     assert api.delete(f"/workflow/{family[0]}/{address}").status_code == 200
 
-    assert left(family) == [None, None, None]
+    assert statuses_of(family) == [None, None, None]
     assert AuditEntry.objects.filter(action="remove", object_id__in=family).count() == 3
 
 
 def test_an_open_family_is_not_archived(api, family):
     assert api.delete(f"/workflow/{family[0]}/remove?cascade=true").status_code == 400
 
-    assert left(family) == ["RUNNING"] * 3
+    assert statuses_of(family) == ["RUNNING"] * 3
 
 
 def test_a_child_that_is_removed_ends_the_task_that_waits_for_it(api, family):
@@ -49,7 +49,7 @@ def test_a_child_that_is_removed_ends_the_task_that_waits_for_it(api, family):
 
     api.delete(f"/workflow/{child}/remove?archiveWorkflow=false")
 
-    assert left([parent, child]) == ["TERMINATED", None]
+    assert statuses_of([parent, child]) == ["TERMINATED", None]
 
 
 def test_terminate_and_remove_has_a_reason(api):
@@ -70,4 +70,4 @@ def test_a_completed_workflow_is_not_terminated_before_its_removal(api):
 
     assert api.delete(f"/workflow/{workflow_id}/terminate-remove").status_code == 409
     assert api.delete("/workflow/nobody/terminate-remove").status_code == 404
-    assert left([workflow_id]) == ["COMPLETED"]
+    assert statuses_of([workflow_id]) == ["COMPLETED"]

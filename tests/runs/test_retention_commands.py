@@ -32,52 +32,52 @@ def scenario(clock) -> Scenario:
     return scenario
 
 
-def left() -> dict[str, int]:
+def count_runs() -> dict[str, int]:
     return {name: Run.objects.filter(name=name).count() for name in ("order", "refund")}
 
 
-def swept() -> int:
+def prune_runs() -> int:
     with run_commit_hooks():
         return sweeps.prune_finished(500)
 
 
-def foreseen(clock) -> dict[str, int]:
+def preview_counts(clock) -> dict[str, int]:
     known = retention_policies()
     return {policy.definition: preview_removal(policy, known, clock.now()).count for policy in known}
 
 
 def test_without_a_policy_the_setting_decides(scenario, clock, settings):
-    assert foreseen(clock) == {"": 0}
-    assert swept() == 0
+    assert preview_counts(clock) == {"": 0}
+    assert prune_runs() == 0
 
     settings.CONDUCTOR_RETENTION_DAYS = 30
-    assert foreseen(clock) == {"": 4}
-    assert swept() == 4
+    assert preview_counts(clock) == {"": 4}
+    assert prune_runs() == 4
 
 
 def test_the_policy_of_a_definition_overrides_the_default_policy(scenario, clock):
     retention.save_policy("", 30, 30, 0, ACTOR)
     retention.save_policy("order", 30, 90, 0, ACTOR)
 
-    assert foreseen(clock) == {"order": 2, "": 1}
-    assert swept() == 3
-    assert left() == {"order": 2, "refund": 0}
+    assert preview_counts(clock) == {"order": 2, "": 1}
+    assert prune_runs() == 3
+    assert count_runs() == {"order": 2, "refund": 0}
     assert AuditEntry.objects.filter(object_id="order", object_type="retention policy").exists()
-    assert foreseen(clock) == {"order": 0, "": 0}
+    assert preview_counts(clock) == {"order": 0, "": 0}
 
 
 def test_the_newest_runs_can_be_kept_at_any_age(scenario, clock):
     retention.save_policy("order", 1, 1, 3, ACTOR)
 
-    assert foreseen(clock)["order"] == 1
-    assert swept() == 1
-    assert left() == {"order": 3, "refund": 1}
+    assert preview_counts(clock)["order"] == 1
+    assert prune_runs() == 1
+    assert count_runs() == {"order": 3, "refund": 1}
 
 
 def test_open_runs_are_never_removed_and_zero_days_are_for_ever(scenario, clock):
     retention.save_policy("", 0, 1, 0, ACTOR)
 
-    assert swept() == 1
+    assert prune_runs() == 1
     assert Run.objects.filter(status="FAILED").count() == 0
     assert Run.objects.filter(status="RUNNING").count() == 1
 

@@ -23,7 +23,7 @@ def run(clock):
     return start_run_of(simple("ship"))
 
 
-def of(run):
+def labels_of(run):
     return sorted(RunLabel.objects.filter(run_id=run.pk).values_list("name", flat=True))
 
 
@@ -34,10 +34,10 @@ def send(client, run, **said):
 def test_labels_are_added_and_removed_with_a_reason(operator, run):
     page = send(operator, run, labels="big customer,  black friday,big customer", reason="sorted by hand")
 
-    assert of(run) == ["big customer", "black friday"] and "2 labels added." in page_text(page)
+    assert labels_of(run) == ["big customer", "black friday"] and "2 labels added." in page_text(page)
     assert "?label=big+customer" in html(page)
     send(operator, run, remove="black friday")
-    assert of(run) == ["big customer"]
+    assert labels_of(run) == ["big customer"]
     noted = AuditEntry.objects.filter(object_type="run").order_by("pk")
     assert [(entry.actor, entry.action, entry.reason, entry.facts["labels"]) for entry in noted] == [
         ("olga", "add labels", "sorted by hand", ["big customer", "black friday"]),
@@ -55,14 +55,14 @@ def test_a_run_has_twenty_labels_at_most(operator, run):
     control.add_labels(run.pk, [f"l{n}" for n in range(20)], "ann")
 
     assert "A run can have at most 20 labels." in page_text(send(operator, run, labels="one more"))
-    assert control.add_labels(run.pk, ["l3"], "ann") == [] and len(of(run)) == 20
+    assert control.add_labels(run.pk, ["l3"], "ann") == [] and len(labels_of(run)) == 20
 
 
 def test_a_viewer_sees_labels_and_cannot_change_them(viewer, run):
     control.add_labels(run.pk, ["vip"], "ann")
 
     assert "vip" in page_text(viewer.get(run_url(run)))
-    assert send(viewer, run, remove="vip").status_code == 403 and of(run) == ["vip"]
+    assert send(viewer, run, remove="vip").status_code == 403 and labels_of(run) == ["vip"]
 
 
 def test_runs_are_found_by_their_label(operator, run):
@@ -78,10 +78,10 @@ def test_labels_survive_a_restart_and_are_deleted_with_the_run(run):
     control.add_labels(run.pk, ["vip"], "ann")
     claim_and_report("ship")
     run_commands_repair.restart(run.pk, "ann")
-    assert of(run) == ["vip"]
+    assert labels_of(run) == ["vip"]
 
     control.remove_run(run.pk, "ann", archive=False)
-    assert of(run) == []
+    assert labels_of(run) == []
 
 
 def test_a_start_with_an_invalid_label_is_rejected(clock):

@@ -24,7 +24,7 @@ from tests.scenario import (
 
 
 @pytest.fixture
-def retried(clock, db):
+def retried_run(clock, db):
     """Return a run that failed after 13 s, and was retried and completed ten minutes later."""
     run = start_run_of(step("pack"), step("ship"))
     clock.advance(seconds=10)
@@ -110,8 +110,8 @@ def test_an_open_task_that_waits_for_a_person_is_not_called_running(operator, cl
     assert (box.tone, box.status_label) == ("waiting", "Waiting")
 
 
-def test_a_row_has_the_time_of_the_work_the_attempts_and_a_long_time_in_the_queue(operator, clock, retried):
-    assert [line.note for line in operator.get(run_url(retried, task="-")).context["lines"]][
+def test_a_row_has_the_time_of_the_work_the_attempts_and_a_long_time_in_the_queue(operator, clock, retried_run):
+    assert [line.note for line in operator.get(run_url(retried_run, task="-")).context["lines"]][
         1
     ] == "2 attempts · queued 7.0 s"
     run = start_run_of(step("pack"))
@@ -153,11 +153,11 @@ def test_a_failure_in_a_small_part_of_a_long_run_is_enlarged_by_a_link(operator,
     assert "Zoom to the failure" in page_text(page) and zoomed.context["is_zoomed"]
 
 
-def test_the_panel_leads_to_the_same_task_in_the_diagram_and_back(operator, retried):
-    page = operator.get(run_url(retried, task="ship"))
+def test_the_panel_leads_to_the_same_task_in_the_diagram_and_back(operator, retried_run):
+    page = operator.get(run_url(retried_run, task="ship"))
     assert "In the diagram" in page_text(page)
 
-    assert "In the timeline" in page_text(follow(operator, retried, page.context["other_view"]["address"]))
+    assert "In the timeline" in page_text(follow(operator, retried_run, page.context["other_view"]["address"]))
 
 
 def test_the_panel_of_a_human_task_hides_its_definition(operator, clock):
@@ -168,11 +168,11 @@ def test_the_panel_of_a_human_task_hides_its_definition(operator, clock):
     assert "amount 5" in page and "__humanTaskDefinition" not in page
 
 
-def test_the_idle_time_before_a_retry_is_collapsed(operator, retried):
-    page = page_text(operator.get(run_url(retried, task="-")))
+def test_the_idle_time_before_a_retry_is_collapsed(operator, retried_run):
+    page = page_text(operator.get(run_url(retried_run, task="-")))
 
     assert "10 min idle" in page and "Idle time, not to scale" in page
-    assert "10 min idle" not in page_text(operator.get(run_url(retried, task="-", **{"from": "0", "to": "13000"})))
+    assert "10 min idle" not in page_text(operator.get(run_url(retried_run, task="-", **{"from": "0", "to": "13000"})))
 
 
 def test_a_time_in_which_a_run_waits_for_a_person_is_not_called_idle(operator, clock):
@@ -185,18 +185,18 @@ def test_a_time_in_which_a_run_waits_for_a_person_is_not_called_idle(operator, c
     assert "10 min waiting" in page and "10 min idle" not in page
 
 
-def test_the_duration_of_all_executions_is_compared_with_the_typical_one(operator, retried):
-    page = page_text(operator.get(run_url(retried)))
+def test_the_duration_of_all_executions_is_compared_with_the_typical_one(operator, retried_run):
+    page = page_text(operator.get(run_url(retried_run)))
     assert "Duration 19.0 s" in page and "Executions 2, the last one 6.0 s Time between the executions 10 min" in page
     assert "From the first start to the end 10 min 19 s" in page
     baseline = {"name": "order", "version": 1, "ref": "", "count": 50, "p50_ms": 12_000, "p95_ms": 19_000}
     row = DurationBaseline.objects.create(measured_at=0, **baseline)
-    assert "slower than typical" not in page_text(operator.get(run_url(retried)))
+    assert "slower than typical" not in page_text(operator.get(run_url(retried_run)))
 
     row.p50_ms, row.p95_ms = 8_000, 9_000
     row.save()
 
-    assert "slower than typical" in page_text(operator.get(run_url(retried)))
+    assert "slower than typical" in page_text(operator.get(run_url(retried_run)))
 
 
 def test_a_sub_workflow_opens_in_place(operator, clock):
@@ -210,12 +210,12 @@ def test_a_sub_workflow_opens_in_place(operator, clock):
     assert rows(follow(operator, run, fold_address(page, "sub"))) == [(0, "sub"), (1, "weigh"), (1, "seal")]
 
 
-def test_no_timeline_takes_more_than_fifteen_queries(operator, retried, django_assert_max_num_queries):
-    operator.get(run_url(retried))
+def test_no_timeline_takes_more_than_fifteen_queries(operator, retried_run, django_assert_max_num_queries):
+    operator.get(run_url(retried_run))
 
     for asked in ({"task": "ship"}, {"tab": "diagram"}):
         with django_assert_max_num_queries(15):
-            operator.get(run_url(retried, **asked))
+            operator.get(run_url(retried_run, **asked))
 
 
 def test_an_open_sub_workflow_takes_two_queries(operator, clock, django_assert_max_num_queries):
@@ -240,10 +240,10 @@ def test_the_panel_has_the_reason_first_and_the_source_of_the_input_last(operato
     assert [panel.index(each) for each in order] == sorted(panel.index(each) for each in order)
 
 
-def test_the_times_of_the_panel_are_exact_and_relative_in_the_tooltip(operator, retried, clock):
+def test_the_times_of_the_panel_are_exact_and_relative_in_the_tooltip(operator, retried_run, clock):
     clock.advance(seconds=30)
 
-    page = html(operator.get(run_url(retried, task="ship", attempt="2")))
+    page = html(operator.get(run_url(retried_run, task="ship", attempt="2")))
 
     assert re.search(r'<time class="number" datetime="[^"]+" title="32 s ago [^"]+">12:10:17\.000</time>', page)
 

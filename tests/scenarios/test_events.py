@@ -34,7 +34,7 @@ def receive_event(payload: Any, id: str = "m1", event: str = PAID) -> bool:
         return event_intake.receive_event(event, id, payload, "ann")
 
 
-def telling(clock, **fields: Any) -> Scenario:
+def event_scenario(clock, **fields: Any) -> Scenario:
     inputs = {"total": 3, "note": '{"colour": "red"}', **fields.pop("inputs", {})}
     return Scenario(
         clock, event("paid", "conductor", inputs=inputs), others=[definition(step("x"), name="other")], **fields
@@ -52,7 +52,7 @@ def results() -> list[tuple[str, str]]:
 def test_an_event_starts_a_workflow_with_its_payload(clock):
     handle(start(input={"sum": "${total}", "from": "${workflowInstanceId}"}, correlationId="c-${total}"))
 
-    scenario = telling(clock)
+    scenario = event_scenario(clock)
 
     [run] = started()
     assert scenario.status == "COMPLETED"
@@ -71,7 +71,7 @@ def test_an_event_starts_a_workflow_with_its_payload(clock):
 def test_the_workflow_is_started_in_the_version_and_domains_that_the_payload_names(clock):
     handle(start(version="${version}", taskToDomain={"x": "${where}"}))
 
-    telling(clock, inputs={"version": 1, "where": "west"})
+    event_scenario(clock, inputs={"version": 1, "where": "west"})
 
     [run] = started()
     assert (run.version, run.domains) == (1, {"x": "west"})
@@ -80,7 +80,7 @@ def test_the_workflow_is_started_in_the_version_and_domains_that_the_payload_nam
 def test_an_action_without_domains_inherits_those_of_the_publishing_run(clock):
     handle(start())
 
-    telling(clock, start={"domains": {"pay": "west"}})
+    event_scenario(clock, start={"domains": {"pay": "west"}})
 
     assert [run.domains for run in started()] == [{"pay": "west"}]
 
@@ -88,7 +88,7 @@ def test_an_action_without_domains_inherits_those_of_the_publishing_run(clock):
 def test_inline_json_is_expanded_for_an_action_that_requests_it(clock):
     handle({**start(input={"colour": "${note.colour}"}), "expandInlineJSON": True}, start(input={"note": "${note}"}))
 
-    telling(clock)
+    event_scenario(clock)
 
     first, second = (Run.objects.get(id=action.run_id) for action in EventAction.objects.order_by("id"))
     assert (first.input["colour"], second.input["note"]) == ("red", '{"colour": "red"}')
@@ -98,7 +98,7 @@ def test_a_condition_filters_events_and_its_compared_values_are_recorded(clock):
     handle(start(), name="large", condition="$.total > 100 && $.note.colour == 'red'")
     handle(start(), name="small", condition="$.total < 100")
 
-    telling(clock)
+    event_scenario(clock)
 
     large, small = HandlerEvaluation.objects.order_by("handler")
     assert (large.outcome, large.seen, large.value) == (
@@ -126,7 +126,7 @@ def test_a_condition_filters_events_and_its_compared_values_are_recorded(clock):
 def test_a_condition_can_be_written_in_several_languages(clock, condition, language, outcome):
     handle(start(), condition=condition, evaluatorType=language)
 
-    telling(clock)
+    event_scenario(clock)
 
     assert HandlerEvaluation.objects.get().outcome == outcome
 
@@ -134,7 +134,7 @@ def test_a_condition_can_be_written_in_several_languages(clock, condition, langu
 def test_the_values_that_a_python_condition_compared_are_recorded_with_its_result(clock):
     handle(start(), condition="return total > 5 and note['colour'] == 'total workflowType'", evaluatorType="python")
 
-    telling(clock)
+    event_scenario(clock)
 
     assert HandlerEvaluation.objects.get().seen == {"total": 3, "note": {"colour": "red"}}
 
@@ -142,7 +142,7 @@ def test_the_values_that_a_python_condition_compared_are_recorded_with_its_resul
 def test_a_condition_that_raises_is_recorded_and_not_retried(clock):
     handle(start(), condition="$.missing.thing.more")
 
-    telling(clock)
+    event_scenario(clock)
 
     verdict = HandlerEvaluation.objects.get()
     assert (verdict.outcome, verdict.seen) == ("FAILED", {"$.missing.thing.more": None})
@@ -153,7 +153,7 @@ def test_a_condition_that_raises_is_recorded_and_not_retried(clock):
 def test_an_inactive_handler_is_not_executed_and_the_event_is_recorded(clock):
     handle(start(), active=False)
 
-    telling(clock)
+    event_scenario(clock)
 
     assert EventDelivery.objects.get().payload["total"] == 3
     assert not HandlerEvaluation.objects.exists()
@@ -163,7 +163,7 @@ def test_an_event_completes_a_task_of_another_run(clock):
     handle(report("complete_task", workflowId="${run}", taskRefName="ask", output={"answer": "${total}"}))
     waiting = Scenario(clock, human("ask"), name="waiting")
 
-    telling(clock, inputs={"run": waiting.id})
+    event_scenario(clock, inputs={"run": waiting.id})
 
     assert waiting.status == "COMPLETED"
     expected = {"answer": 3, "workflowId": waiting.id, "taskRefName": "ask", "taskId": None}
@@ -176,7 +176,7 @@ def test_an_event_completes_a_task_whose_reference_has_two_underscores(clock, re
     handle(report("complete_task", workflowId="${run}", taskRefName=ref))
     waiting = Scenario(clock, human(ref), name="waiting")
 
-    telling(clock, inputs={"run": waiting.id})
+    event_scenario(clock, inputs={"run": waiting.id})
 
     assert waiting.status == "COMPLETED"
 
@@ -185,7 +185,7 @@ def test_an_event_fails_a_task_by_its_id_with_a_reason(clock):
     handle(report("fail_task", taskId="${task}", reasonForIncompletion="not ${total}"))
     waiting = Scenario(clock, human("ask"), name="waiting")
 
-    telling(clock, inputs={"task": waiting.task("ask").id})
+    event_scenario(clock, inputs={"task": waiting.task("ask").id})
 
     assert (waiting.status, waiting.task("ask").reason) == ("FAILED", "not 3")
 
@@ -204,7 +204,7 @@ def test_an_event_terminates_a_workflow(clock):
     handle(report("terminate_workflow", workflowId="${run}", terminationReason="paid ${total}"))
     other = Scenario(clock, step("x"), name="waiting")
 
-    telling(clock, inputs={"run": other.id})
+    event_scenario(clock, inputs={"run": other.id})
 
     assert (other.status, other.reason) == ("TERMINATED", "paid 3")
 
@@ -215,7 +215,7 @@ def test_a_value_of_an_event_as_a_reason_or_correlation_id_is_json(clock, flag, 
     handle(start("waiting", correlationId="${flag}"), name="starter")
     other = Scenario(clock, step("x"), name="waiting")
 
-    telling(clock, inputs={"run": other.id, "flag": flag})
+    event_scenario(clock, inputs={"run": other.id, "flag": flag})
 
     assert other.reason == text
     assert Run.objects.filter(name="waiting", correlation_id=text).count() == 1
@@ -226,7 +226,7 @@ def test_an_event_changes_variables(clock):
     handle(report("update_workflow_variables", workflowId="${run}", variables=variables, appendArray=True))
     other = Scenario(clock, step("x"), name="waiting", variables={"all": [1], "seen": 0, "kept": True})
 
-    telling(clock, inputs={"run": other.id})
+    event_scenario(clock, inputs={"run": other.id})
 
     assert other.row.variables == {"all": [1, 3], "seen": 3, "kept": True}
 
@@ -252,7 +252,7 @@ def test_an_action_that_cannot_be_done_fails_with_its_reason(clock, action, why)
         action = start("nothing")
     handle(action)
 
-    telling(clock)
+    event_scenario(clock)
 
     [(status, error)] = results()
     assert status == "FAILED"
@@ -263,14 +263,14 @@ def test_an_action_that_cannot_be_done_fails_with_its_reason(clock, action, why)
 def test_a_failed_action_does_not_prevent_the_others(clock):
     handle(report("complete_task", taskId="nothing"), start())
 
-    telling(clock)
+    event_scenario(clock)
 
     assert [status for status, _ in results()] == ["FAILED", "COMPLETED"]
     assert len(started()) == 1
 
 
 def test_the_same_message_is_processed_once(clock):
-    scenario = telling(clock)
+    scenario = event_scenario(clock)
     handle(start(), name="late")
 
     assert receive_event({}, id="m1") is True
@@ -295,7 +295,7 @@ def test_an_event_step_completed_by_its_own_handler_continues(clock):
 def test_events_older_than_their_retention_are_deleted(clock, settings):
     settings.CONDUCTOR_EVENT_RETENTION_DAYS = 2
     handle(start(), condition="$.total == 3")
-    telling(clock)
+    event_scenario(clock)
 
     clock.advance(seconds=2 * 86_400)
     assert sweeps.prune_events(10) == 0

@@ -28,7 +28,7 @@ def states() -> list[tuple[str, str]]:
     return [(payload["referenceTaskName"], payload["stateChange"]) for payload in payloads()]
 
 
-def watched(*names: str, type: str = "change", **payload: Any) -> dict[str, Any]:
+def change_event(*names: str, type: str = "change", **payload: Any) -> dict[str, Any]:
     return {",".join(names): [{"type": type, "payload": payload}]}
 
 
@@ -109,7 +109,7 @@ def test_nothing_is_published_without_a_listener_or_a_sink(clock):
 
 def test_a_step_is_published_in_each_state_it_selects(clock):
     scenario = Scenario(
-        clock, step("a", onStateChange=watched(*ALL, n="${workflow.input.n}", got="${a.output.x}")), input={"n": 1}
+        clock, step("a", onStateChange=change_event(*ALL, n="${workflow.input.n}", got="${a.output.x}")), input={"n": 1}
     )
     assert states() == [("a", "onScheduled")]
 
@@ -126,7 +126,7 @@ def test_a_step_is_published_in_each_state_it_selects(clock):
 
 
 def test_unselected_states_are_not_published(clock):
-    scenario = Scenario(clock, step("a", onStateChange=watched("onFailed")), step("b"))
+    scenario = Scenario(clock, step("a", onStateChange=change_event("onFailed")), step("b"))
 
     scenario.worker("a").completes()
     scenario.worker("b").fails()
@@ -136,7 +136,9 @@ def test_unselected_states_are_not_published(clock):
 
 def test_each_attempt_is_published(clock):
     limits = policy(retries=1)
-    scenario = Scenario(clock, step("a", policy=limits, onStateChange=watched("onScheduled", "onFailed", " onStart")))
+    scenario = Scenario(
+        clock, step("a", policy=limits, onStateChange=change_event("onScheduled", "onFailed", " onStart"))
+    )
 
     scenario.worker("a").fails()
     scenario.worker("a").fails()
@@ -147,7 +149,7 @@ def test_each_attempt_is_published(clock):
 
 
 def test_a_released_attempt_is_published_as_started_once(clock):
-    scenario = Scenario(clock, step("a", onStateChange=watched("onStart")))
+    scenario = Scenario(clock, step("a", onStateChange=change_event("onStart")))
 
     scenario.worker("a").in_progress()
     scenario.worker("a").polls()
@@ -156,7 +158,9 @@ def test_a_released_attempt_is_published_as_started_once(clock):
 
 
 def test_canceled_tasks_and_system_tasks_are_published(clock):
-    scenario = Scenario(clock, noop("n", onStateChange=watched(*ALL)), human("h", onStateChange=watched(*ALL)))
+    scenario = Scenario(
+        clock, noop("n", onStateChange=change_event(*ALL)), human("h", onStateChange=change_event(*ALL))
+    )
 
     scenario.terminate("enough")
 
@@ -165,7 +169,7 @@ def test_canceled_tasks_and_system_tasks_are_published(clock):
 
 
 def test_tasks_of_dynamic_branches_are_published(clock):
-    tasks = [step("x", onStateChange=watched("onScheduled", "onStart", "onSuccess"))]
+    tasks = [step("x", onStateChange=change_event("onScheduled", "onStart", "onSuccess"))]
     scenario = Scenario(clock, *dynamic_fork(), input={"tasks": tasks, "inputs": {"x": {}}})
 
     scenario.worker("x").completes()
@@ -175,7 +179,7 @@ def test_tasks_of_dynamic_branches_are_published(clock):
 
 def test_a_rate_limited_task_is_published(clock):
     limits = policy(concurrent_limit=1)
-    scenario = Scenario(clock, step("a", policy=limits, onStateChange=watched("onStart")))
+    scenario = Scenario(clock, step("a", policy=limits, onStateChange=change_event("onStart")))
 
     scenario.worker("a").polls()
 
@@ -185,7 +189,7 @@ def test_a_rate_limited_task_is_published(clock):
 @pytest.mark.parametrize("sink", ["kafka:changes", "amqp_queue:changes"])
 def test_messages_to_other_systems_go_through_the_outbox(clock, sink):
     sinks = {**LISTENED, "workflowStatusListenerSink": sink}
-    Scenario(clock, step("a", onStateChange=watched("onScheduled", type="redis:here")), **sinks)
+    Scenario(clock, step("a", onStateChange=change_event("onScheduled", type="redis:here")), **sinks)
 
     found = Message.objects.filter(subject="publish").order_by("id")
     assert [(message.to, message.facts["sink"]) for message in found] == [(sink, sink), ("redis:here", "redis:here")]
@@ -195,7 +199,7 @@ def test_messages_to_other_systems_go_through_the_outbox(clock, sink):
 def test_the_server_settings_can_select_another_sink_for_states(clock, settings):
     settings.CONDUCTOR_STATE_CHANGE_SINK = "kafka:changes"
 
-    Scenario(clock, step("a", onStateChange=watched("onScheduled")))
+    Scenario(clock, step("a", onStateChange=change_event("onScheduled")))
 
     [message] = Message.objects.all()
     assert message.facts["sink"] == "kafka:changes"
@@ -246,7 +250,7 @@ def test_a_definition_without_publications_is_not_scanned():
     read: Definition = plan(step("a"), noop("b"))
 
     assert not read.publishes_listener_events
-    assert plan(step("a", onStateChange=watched("onStart"))).publishes_listener_events
+    assert plan(step("a", onStateChange=change_event("onStart"))).publishes_listener_events
     assert plan(step("a"), workflowStatusListenerEnabled=True).publishes_listener_events
 
 

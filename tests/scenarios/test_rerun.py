@@ -33,7 +33,7 @@ def unchanged_tasks(before: dict[str, str], scenario: Scenario) -> set[str]:
     return {ref for ref, id in ids(scenario).items() if before.get(ref) == id}
 
 
-def well(scenario: Scenario) -> None:
+def assert_consistent(scenario: Scenario) -> None:
     """Assert that the rows are consistent."""
     assert row_violations(scenario.id) == []
 
@@ -51,7 +51,7 @@ def test_a_run_without_a_task_is_rerun_from_its_start(clock):
     assert after.created_at == before.created_at
     scenario.complete("a", "b")
     assert scenario.status == "COMPLETED"
-    well(scenario)
+    assert_consistent(scenario)
 
 
 def test_omitted_fields_stay_unchanged(clock):
@@ -73,7 +73,7 @@ def test_a_run_is_rerun_from_a_task_in_the_middle(clock):
     assert scenario.task("b").input == {"by": "a"}
     scenario.complete("b", "c")
     assert scenario.status == "COMPLETED"
-    well(scenario)
+    assert_consistent(scenario)
 
 
 def test_a_task_receives_the_given_input_also_in_its_retries(clock):
@@ -195,7 +195,7 @@ def test_in_a_branch_only_that_branch_and_the_steps_after_the_join_are_repeated(
     scenario.complete("a1", "a2", "z")
     assert scenario.status == "COMPLETED"
     assert scenario.task("join").output == {"a2": {"by": "a2"}, "b2": {"by": "b2"}}
-    well(scenario)
+    assert_consistent(scenario)
 
 
 def test_tasks_canceled_in_another_branch_are_repeated(clock):
@@ -213,7 +213,7 @@ def test_tasks_canceled_in_another_branch_are_repeated(clock):
     scenario.reports("b2")
     scenario.complete("z")
     assert scenario.status == "COMPLETED"
-    well(scenario)
+    assert_consistent(scenario)
 
 
 def test_a_fork_is_executed_again(clock):
@@ -266,7 +266,7 @@ def test_a_fork_with_a_wait_and_a_switch_is_repeated(clock):
     }  # fmt: skip
     scenario.later(5).complete("y", "a")
     assert scenario.status == "COMPLETED"
-    well(scenario)
+    assert_consistent(scenario)
 
 
 def test_in_a_loop_its_iteration_continues_and_later_iterations_are_repeated(clock):
@@ -283,7 +283,7 @@ def test_in_a_loop_its_iteration_continues_and_later_iterations_are_repeated(clo
     assert set(scenario.task("l").output) == {"1", "iteration"}
     scenario.complete("b", "a", "b", "z")
     assert (scenario.status, set(scenario.task("l").output)) == ("COMPLETED", {"1", "2", "3", "iteration"})
-    well(scenario)
+    assert_consistent(scenario)
 
 
 def test_a_loop_starts_again_with_its_first_iteration(clock):
@@ -330,7 +330,7 @@ def test_a_loop_with_keep_last_n_continues_in_a_stored_iteration(clock):
     assert scenario.statuses == {"l": "IN_PROGRESS", "a__3": "SCHEDULED"}
     scenario.complete("a", "a", "z")
     assert scenario.status == "COMPLETED"
-    well(scenario)
+    assert_consistent(scenario)
 
 
 def test_nested_loops_both_continue_in_their_iterations(clock):
@@ -346,7 +346,7 @@ def test_nested_loops_both_continue_in_their_iterations(clock):
     }  # fmt: skip
     scenario.complete("a", "b", "a", "a", "b", "z")
     assert scenario.status == "COMPLETED"
-    well(scenario)
+    assert_consistent(scenario)
 
 
 def test_in_a_loop_in_a_fork_in_a_loop_the_other_branch_keeps_its_iteration(clock):
@@ -361,7 +361,7 @@ def test_in_a_loop_in_a_fork_in_a_loop_the_other_branch_keeps_its_iteration(cloc
     assert scenario.is_waiting_for("a__1__1")
     scenario.complete("a", "a", "c", "a", "a", "b", "c", "z")
     assert scenario.status == "COMPLETED"
-    well(scenario)
+    assert_consistent(scenario)
 
 
 def test_a_switch_is_evaluated_again(clock):
@@ -450,7 +450,7 @@ def test_one_branch_of_a_dynamic_fork_is_repeated(clock):
     assert scenario.task("join").output["q"] == {"by": "again"}
     scenario.complete("z")
     assert scenario.status == "COMPLETED"
-    well(scenario)
+    assert_consistent(scenario)
 
 
 def test_a_dynamic_fork_forks_again_from_its_new_input(clock):
@@ -465,7 +465,7 @@ def test_a_dynamic_fork_forks_again_from_its_new_input(clock):
         scenario.worker("pay").completes()
     scenario.complete("z")
     assert scenario.status == "COMPLETED"
-    well(scenario)
+    assert_consistent(scenario)
 
 
 def test_a_failed_branch_of_a_dynamic_fork_is_repeated_with_another_one(clock):
@@ -482,7 +482,7 @@ def test_a_failed_branch_of_a_dynamic_fork_is_repeated_with_another_one(clock):
     }  # fmt: skip
     scenario.complete("p", "q", "z")
     assert scenario.status == "COMPLETED"
-    well(scenario)
+    assert_consistent(scenario)
 
 
 def test_steps_inside_a_dynamic_branch_are_repeated(clock):
@@ -496,7 +496,7 @@ def test_steps_inside_a_dynamic_branch_are_repeated(clock):
     assert unchanged_tasks(before, scenario) == {"fan", "c", "join", "l", "a__1", "b__1"}
     scenario.complete("b", "a", "b", "z")
     assert scenario.status == "COMPLETED"
-    well(scenario)
+    assert_consistent(scenario)
 
 
 def test_an_optional_failure_is_preserved_if_the_run_continued_after_it(clock):
@@ -586,7 +586,7 @@ def test_a_terminate_step_in_another_branch_is_executed_again(clock):
     scenario.worker("b").completes(way="go")
     scenario.complete("a", "z")
     assert scenario.status == "COMPLETED"
-    well(scenario)
+    assert_consistent(scenario)
 
 
 def test_a_late_report_is_ignored_after_a_rerun(clock):

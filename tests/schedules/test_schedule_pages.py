@@ -26,7 +26,7 @@ def moment(milliseconds):
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()
 
 
-def typed(**changes):
+def form_values(**changes):
     fields = {
         "name": "nightly",
         "expression": "0 30 2 * * *",
@@ -38,7 +38,7 @@ def typed(**changes):
 
 
 def test_a_schedule_is_created_with_a_form(operator, hourly):
-    answer = operator.post(f"{SCHEDULES}add/", typed(catches_up="on", window="60", reason="nights are quiet"))
+    answer = operator.post(f"{SCHEDULES}add/", form_values(catches_up="on", window="60", reason="nights are quiet"))
 
     row = Schedule.objects.get(name="nightly")
     assert answer.url == f"{SCHEDULES}{row.pk}/change/"
@@ -48,7 +48,7 @@ def test_a_schedule_is_created_with_a_form(operator, hourly):
 
 
 def test_the_next_ten_times_are_previewed_before_saving(operator, hourly):
-    page = operator.post(f"{SCHEDULES}add/", typed(step="show"))
+    page = operator.post(f"{SCHEDULES}add/", form_values(step="show"))
 
     assert len(page.context["times"]) == 10
     assert not Schedule.objects.filter(name="nightly").exists()
@@ -56,7 +56,7 @@ def test_the_next_ten_times_are_previewed_before_saving(operator, hourly):
 
 def test_several_times_are_a_row_each(operator, hourly):
     operator.post(
-        f"{SCHEDULES}add/", typed(expression=["0 0 8 * * *", "", "0 0 9 * * *"], zone=["", "UTC", "Asia/Tokyo"])
+        f"{SCHEDULES}add/", form_values(expression=["0 0 8 * * *", "", "0 0 9 * * *"], zone=["", "UTC", "Asia/Tokyo"])
     )
 
     assert Schedule.objects.get(name="nightly").document["cronSchedules"] == [
@@ -75,7 +75,7 @@ def test_invalid_values_are_reported_at_their_fields(operator, hourly):
         ({"name": "hourly"}, "A schedule with this name already exists."),
         ({"workflow": ""}, "This field is required"),
     ]:
-        assert validation_error in page_text(operator.post(f"{SCHEDULES}add/", typed(**changes))), changes
+        assert validation_error in page_text(operator.post(f"{SCHEDULES}add/", form_values(**changes))), changes
         assert Schedule.objects.count() == 1, changes
 
 
@@ -89,7 +89,7 @@ def test_invalid_values_are_reported_at_their_fields(operator, hourly):
     ids=str,
 )
 def test_a_workflow_that_does_not_exist_is_refused_at_its_field(operator, hourly, changes, field, message):
-    page = operator.post(f"{SCHEDULES}add/", typed(**changes))
+    page = operator.post(f"{SCHEDULES}add/", form_values(**changes))
 
     assert page.context["form"].errors == {field: [message]}
     assert '<option value="order">' in html(page)
@@ -105,7 +105,7 @@ def test_the_page_says_that_the_workflow_of_a_schedule_from_the_api_does_not_exi
 
 
 def test_dates_have_a_picker_with_the_time_zone_stated(operator, hourly):
-    operator.post(f"{SCHEDULES}{hourly.pk}/edit/", typed(name="hourly", starts_at="2027-01-31T08:00"))
+    operator.post(f"{SCHEDULES}{hourly.pk}/edit/", form_values(name="hourly", starts_at="2027-01-31T08:00"))
 
     page = html(operator.get(f"{SCHEDULES}{hourly.pk}/edit/"))
     assert '<input type="text" name="starts_at" value="2027-01-31 08:00:00"' in page
@@ -115,7 +115,7 @@ def test_dates_have_a_picker_with_the_time_zone_stated(operator, hourly):
 def test_editing_preserves_fields_that_the_form_does_not_display(operator, hourly):
     Schedule.objects.update(document={**hourly.document, "description": "of ours"})
 
-    operator.post(f"{SCHEDULES}{hourly.pk}/edit/", typed(name="hourly"))
+    operator.post(f"{SCHEDULES}{hourly.pk}/edit/", form_values(name="hourly"))
 
     assert Schedule.objects.get().document["description"] == "of ours"
 
@@ -141,7 +141,7 @@ def test_it_is_paused_with_a_reason_and_resumed(operator, hourly):
 def test_editing_a_paused_schedule_leaves_it_paused(operator, hourly):
     operator.post(f"{SCHEDULES}{hourly.pk}/do/pause/", {"reason": "inventory"})
 
-    operator.post(f"{SCHEDULES}{hourly.pk}/edit/", typed(name="hourly"))
+    operator.post(f"{SCHEDULES}{hourly.pk}/edit/", form_values(name="hourly"))
 
     assert (Schedule.objects.get().is_paused, Schedule.objects.get().paused_reason) == (True, "inventory")
 
@@ -187,7 +187,7 @@ def test_a_viewer_cannot_change_anything(viewer, hourly):
         f"{hourly.pk}/do/run/",
         f"{hourly.pk}/backfill/",
     ):
-        assert viewer.post(f"{SCHEDULES}{path}", typed()).status_code == 403, path
+        assert viewer.post(f"{SCHEDULES}{path}", form_values()).status_code == 403, path
     assert Schedule.objects.filter(is_paused=False).count() == 1
 
 
@@ -211,7 +211,7 @@ def test_the_last_runs_of_a_schedule_are_drawn_in_the_list_and_on_its_page(opera
 
 
 def test_a_preset_fills_the_last_time_and_keeps_what_was_entered(operator, hourly):
-    form = typed(name="", expression=["0 0 8 * * *", "x"], zone=["UTC", "Asia/Tokyo"], catches_up="on")
+    form = form_values(name="", expression=["0 0 8 * * *", "x"], zone=["UTC", "Asia/Tokyo"], catches_up="on")
 
     page = operator.post(f"{SCHEDULES}add/", form | {"preset": "0 0 6 * * MON-FRI"})
 
@@ -224,7 +224,7 @@ def test_a_preset_fills_the_last_time_and_keeps_what_was_entered(operator, hourl
 
 
 def test_a_time_is_added_without_javascript(operator, hourly):
-    page = operator.post(f"{SCHEDULES}{hourly.pk}/edit/", typed(name="hourly", step="add"))
+    page = operator.post(f"{SCHEDULES}{hourly.pk}/edit/", form_values(name="hourly", step="add"))
 
     assert html(page).count('name="expression"') == 2
     assert html(page).count('value="Europe/Berlin"') == 2
@@ -232,6 +232,6 @@ def test_a_time_is_added_without_javascript(operator, hourly):
 
 @pytest.mark.parametrize("preset", ["never", "x" * 9000])
 def test_a_hostile_preset_is_a_page_without_times(operator, hourly, preset):
-    page = operator.post(f"{SCHEDULES}add/", typed(preset=preset))
+    page = operator.post(f"{SCHEDULES}add/", form_values(preset=preset))
 
     assert page.status_code == 200 and page.context["times"] is None

@@ -16,15 +16,15 @@ def document(name: str = "hourly", **fields) -> dict:
 
 
 @pytest.fixture
-def saved(api, clock):
+def stored_schedule(api, clock):
     """Create one schedule."""
     reply = api.post("/scheduler/schedules", document())
     assert reply.status_code == 200, reply.content
     return reply.json()
 
 
-def test_a_schedule_is_returned_as_sent_with_the_fields_of_the_server(api, saved):
-    assert saved == {
+def test_a_schedule_is_returned_as_sent_with_the_fields_of_the_server(api, stored_schedule):
+    assert stored_schedule == {
         "name": "hourly",
         "cronExpression": "0 0 * * * *",
         "zoneId": "UTC",
@@ -47,7 +47,7 @@ def test_a_schedule_is_returned_as_sent_with_the_fields_of_the_server(api, saved
         "updatedBy": "anonymous",
         "nextRunTime": NOON + HOUR_MS,
     }
-    assert api.get("/scheduler/schedules/hourly").json() == saved
+    assert api.get("/scheduler/schedules/hourly").json() == stored_schedule
 
 
 def test_unknown_fields_are_preserved(api, clock):
@@ -60,7 +60,7 @@ def test_unknown_fields_are_preserved(api, clock):
     assert kept["startWorkflowRequest"]["colour"] == "red"
 
 
-def test_saving_again_preserves_creation_time_and_author(api, saved, clock):
+def test_saving_again_preserves_creation_time_and_author(api, stored_schedule, clock):
     clock.advance(seconds=60)
 
     again = api.post("/scheduler/schedules", document(description="new", createdBy="somebody", updatedBy="me")).json()
@@ -120,7 +120,7 @@ def test_an_unknown_schedule_is_not_found(api, clock):
 
 
 @pytest.mark.parametrize("method", ["get", "put"])
-def test_it_is_paused_and_resumed_with_the_method_of_each_client(api, saved, method):
+def test_it_is_paused_and_resumed_with_the_method_of_each_client(api, stored_schedule, method):
     ask = getattr(api, method)
 
     assert ask("/scheduler/schedules/hourly/pause").content == b""
@@ -132,7 +132,7 @@ def test_it_is_paused_and_resumed_with_the_method_of_each_client(api, saved, met
     assert not api.get("/scheduler/schedules/hourly").json()["paused"]
 
 
-def test_a_pause_has_a_reason_until_it_ends(api, saved):
+def test_a_pause_has_a_reason_until_it_ends(api, stored_schedule):
     api.put("/scheduler/schedules/hourly/pause?reason=inventory")
     assert api.get("/scheduler/schedules/hourly").json()["pausedReason"] == "inventory"
 
@@ -145,7 +145,7 @@ def test_a_pause_has_a_reason_until_it_ends(api, saved):
     ]
 
 
-def test_several_are_paused_and_resumed_at_once(api, saved):
+def test_several_are_paused_and_resumed_at_once(api, stored_schedule):
     api.post("/scheduler/schedules", document("two"))
 
     reply = api.put("/scheduler/bulk/pause", ["hourly", "two", "three"]).json()
@@ -156,7 +156,7 @@ def test_several_are_paused_and_resumed_at_once(api, saved):
     assert api.put("/scheduler/bulk/resume", {"a": 1}).status_code == 400
 
 
-def test_schedules_are_listed_by_workflow_and_searched(api, saved):
+def test_schedules_are_listed_by_workflow_and_searched(api, stored_schedule):
     api.post("/scheduler/schedules", document("daily", startWorkflowRequest={"name": "report"}, paused=True))
 
     def names(path: str, **query) -> list[str]:
@@ -175,7 +175,7 @@ def test_schedules_are_listed_by_workflow_and_searched(api, saved):
     assert api.get(search, size=1).json()["totalHits"] == 2
 
 
-def test_tags_are_replaced_and_removed(api, saved):
+def test_tags_are_replaced_and_removed(api, stored_schedule):
     tags = [{"key": "team", "value": "a"}, {"key": "team", "value": "b", "type": "METADATA"}]
     assert api.put("/scheduler/schedules/hourly/tags", tags).status_code == 200
     assert [tag["value"] for tag in api.get("/scheduler/schedules/hourly/tags").json()] == ["a", "b"]
@@ -212,7 +212,7 @@ def test_runs_of_a_schedule_bear_the_labels_of_its_request(api, clock):
     assert api.get(f"/workflow/{run}/labels").json() == ["nightly"]
 
 
-def test_a_schedule_is_run_now_and_backfilled(api, saved, clock):
+def test_a_schedule_is_run_now_and_backfilled(api, stored_schedule, clock):
     api.define(simple("pay"))
     run = api.workflow(api.post("/scheduler/schedules/hourly/run").content.decode())
     assert run["input"]["_startedByScheduler"] == "hourly"
@@ -229,7 +229,7 @@ def test_a_schedule_is_run_now_and_backfilled(api, saved, clock):
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_all_schedules_are_paused_and_resumed(api, saved, clock, method):
+def test_all_schedules_are_paused_and_resumed(api, stored_schedule, clock, method):
     ask = getattr(api, method)
     api.define(simple("pay"))
     clock.advance(seconds=3600)

@@ -9,7 +9,7 @@ def enter_all(queue, *keys):
     return [queue.enter(key) for key in keys]
 
 
-def granted(tickets):
+def are_granted(tickets):
     return [ticket.granted.is_set() for ticket in tickets]
 
 
@@ -32,7 +32,7 @@ def let_time_out(queue, key, times=2):
 def test_free_helpers_are_granted_at_once():
     queue = HelperQueue(2)
 
-    assert granted(enter_all(queue, "a", "a", "b")) == [True, True, False]
+    assert are_granted(enter_all(queue, "a", "a", "b")) == [True, True, False]
 
 
 def test_a_returned_helper_goes_to_the_next_caller():
@@ -58,7 +58,7 @@ def test_a_free_helper_goes_to_the_key_with_the_fewest_helpers():
 
     queue.leave(first, was_slow=False)
 
-    assert granted(others) == [True, True, False, False, True]
+    assert are_granted(others) == [True, True, False, False, True]
 
 
 def test_one_key_cannot_keep_all_helpers_while_another_waits():
@@ -67,7 +67,7 @@ def test_one_key_cannot_keep_all_helpers_while_another_waits():
 
     queue.leave(first, was_slow=True)
 
-    assert granted([second, third, other]) == [True, False, True]
+    assert are_granted([second, third, other]) == [True, False, True]
 
 
 def test_a_caller_that_gives_up_loses_its_place():
@@ -77,7 +77,7 @@ def test_a_caller_that_gives_up_loses_its_place():
     queue.leave(second)
     queue.leave(first, was_slow=False)
 
-    assert granted([second, third]) == [False, True]
+    assert are_granted([second, third]) == [False, True]
 
 
 def test_a_key_whose_scripts_keep_timing_out_gets_one_helper():
@@ -86,8 +86,8 @@ def test_a_key_whose_scripts_keep_timing_out_gets_one_helper():
 
     endless = enter_all(queue, "endless", "endless", "endless")
 
-    assert granted(endless) == [True, False, False]
-    assert granted(enter_all(queue, "a", "a", "a")) == [True, True, True]
+    assert are_granted(endless) == [True, False, False]
+    assert are_granted(enter_all(queue, "a", "a", "a")) == [True, True, True]
 
 
 def test_all_slow_keys_together_leave_one_helper_to_others():
@@ -95,15 +95,15 @@ def test_all_slow_keys_together_leave_one_helper_to_others():
     for key in "xyz":
         let_time_out(queue, key)
 
-    assert granted(enter_all(queue, "x", "y", "z")) == [True, True, False]
-    assert granted(enter_all(queue, "a")) == [True]
+    assert are_granted(enter_all(queue, "x", "y", "z")) == [True, True, False]
+    assert are_granted(enter_all(queue, "a")) == [True]
 
 
 def test_a_slow_key_is_served_by_the_only_helper():
     queue = HelperQueue(1)
     let_time_out(queue, "endless")
 
-    assert granted(enter_all(queue, "endless")) == [True]
+    assert are_granted(enter_all(queue, "endless")) == [True]
 
 
 def test_endless_scripts_of_one_key_never_delay_others_once_they_have_timed_out():
@@ -116,14 +116,14 @@ def test_endless_scripts_of_one_key_never_delay_others_once_they_have_timed_out(
         ticket = queue.enter("other")
         assert ticket.granted.is_set()
         queue.leave(ticket, was_slow=False)
-    assert granted(endless[2:]) == [True] + [False] * 9
+    assert are_granted(endless[2:]) == [True] + [False] * 9
 
 
 def test_one_timeout_makes_no_key_slow():
     queue = HelperQueue(2)
     let_time_out(queue, "a", times=1)
 
-    assert granted(enter_all(queue, "a", "a")) == [True, True]
+    assert are_granted(enter_all(queue, "a", "a")) == [True, True]
 
 
 def test_a_slow_key_recovers_when_its_scripts_complete():
@@ -133,7 +133,7 @@ def test_a_slow_key_recovers_when_its_scripts_complete():
     for _ in range(3):
         queue.leave(queue.enter("a"), was_slow=False)
 
-    assert granted(enter_all(queue, "a", "a")) == [True, True]
+    assert are_granted(enter_all(queue, "a", "a")) == [True, True]
 
 
 def test_an_evaluation_that_did_not_happen_does_not_count():
@@ -143,7 +143,7 @@ def test_an_evaluation_that_did_not_happen_does_not_count():
     for _ in range(10):
         queue.leave(queue.enter("a"))
 
-    assert granted(enter_all(queue, "a", "a")) == [True, False]
+    assert are_granted(enter_all(queue, "a", "a")) == [True, False]
 
 
 def test_an_owner_of_many_definitions_gets_no_more_turns_than_one_of_a_single_definition():
@@ -161,7 +161,7 @@ def test_a_free_helper_goes_to_the_owner_with_the_fewest_helpers():
 
     queue.leave(first, was_slow=False)
 
-    assert granted(others) == [True, False, False]
+    assert are_granted(others) == [True, False, False]
     assert other.granted.is_set()
 
 

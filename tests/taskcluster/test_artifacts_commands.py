@@ -47,7 +47,7 @@ def create(job, clock):
     return create
 
 
-def stored() -> list[str]:
+def list_stored_files() -> list[str]:
     """Return the files of stored artifacts."""
     storage = storages[conf.payload_storage]
     return storage.listdir("artifacts")[1] if storage.exists("artifacts") else []
@@ -55,7 +55,7 @@ def stored() -> list[str]:
 
 @pytest.fixture(autouse=True)
 def empty_storage(db):
-    for name in stored():
+    for name in list_stored_files():
         storages[conf.payload_storage].delete(f"artifacts/{name}")
 
 
@@ -69,13 +69,13 @@ def test_content_is_deleted_with_its_artifact(create, clock):
 
     clock.advance(seconds=3599 + conf.taskcluster_expiration_delay)
     prune_finished(10)
-    assert (read(), len(stored())) == (b"x", 1)
+    assert (read(), len(list_stored_files())) == (b"x", 1)
     clock.advance(seconds=1)
     prune_finished(10)
 
     assert not Row.objects.exists()
     assert not StoredPayload.objects.exists()
-    assert stored() == []
+    assert list_stored_files() == []
 
 
 def test_content_is_kept_until_the_extended_expiry_of_its_artifact(create, clock):
@@ -98,7 +98,7 @@ def test_one_call_deletes_more_than_one_pass(create, clock):
     prune_finished(2)
 
     assert not Row.objects.exists()
-    assert stored() == []
+    assert list_stored_files() == []
 
 
 def test_replaced_content_is_deleted_by_the_next_pass(create):
@@ -108,7 +108,7 @@ def test_replaced_content_is_deleted_by_the_next_pass(create):
 
     prune_finished(10)
 
-    assert (read(), len(stored())) == (b"new", 1)
+    assert (read(), len(list_stored_files())) == (b"new", 1)
 
 
 def test_an_interrupted_upload_stores_nothing(create):
@@ -120,7 +120,7 @@ def test_an_interrupted_upload_stores_nothing(create):
         artifact_contents.store_content(TASK, 0, "public/a", upload)
 
     assert isinstance(upload.body.read_error, Invalid)
-    assert stored() == []
+    assert list_stored_files() == []
     with pytest.raises(NotFound):
         read()
 

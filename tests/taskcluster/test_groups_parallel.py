@@ -33,7 +33,7 @@ ROWS = (Attempt, StandaloneTask, PulseMessage, Dependency, Failure)
 
 
 @pytest.fixture(autouse=True)
-def nobody_waits(monkeypatch):
+def claims_without_waiting(monkeypatch):
     monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 0.0)
 
 

@@ -16,7 +16,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 @pytest.fixture
-def some(db, clock, monkeypatch):
+def task_ids(db, clock, monkeypatch):
     """Return the ids of three tasks: one claimed, one failed, and one that depends on the first."""
     monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 0.0)
     create(clock, name="pending")
@@ -33,13 +33,13 @@ def page(client, address: str) -> str:
     return reply.content.decode()
 
 
-def test_every_list_and_queue_page_displays_standalone_tasks(some, operator):
+def test_every_list_and_queue_page_displays_standalone_tasks(task_ids, operator):
     ours = [model for model in MODEL_ADMINS if model._meta.app_label == "conductor"]
     lists = [reverse(f"admin:conductor_{model._meta.model_name}_changelist") for model in ours]
     pages = [reverse(f"admin:{name}") for name in ("queues", "workers", "system", "search")]
-    attempt = Attempt.objects.filter(task_id=some[0]).get().pk
+    attempt = Attempt.objects.filter(task_id=task_ids[0]).get().pk
 
-    for address in ["/admin/", *lists, *pages, queue_address(LINUX), f"/admin/search/?q={some[0]}"]:
+    for address in ["/admin/", *lists, *pages, queue_address(LINUX), f"/admin/search/?q={task_ids[0]}"]:
         assert operator.get(address, follow=True).status_code == 200, address
     assert operator.get(f"/admin/why-waiting/{attempt}/").status_code == 404
 
@@ -48,8 +48,8 @@ def test_the_list_of_tasks_is_that_of_their_groups(operator):
     assert operator.get("/admin/conductor/standalonetask/")["Location"] == "/admin/conductor/taskgroup/"
 
 
-def test_the_palette_leads_to_tasks_and_groups_by_their_ids(some, operator):
-    held = some[0]
+def test_the_palette_leads_to_tasks_and_groups_by_their_ids(task_ids, operator):
+    held = task_ids[0]
 
     hits = page(operator, f"/admin/search/hits/?q={held}")
 
@@ -58,17 +58,17 @@ def test_the_palette_leads_to_tasks_and_groups_by_their_ids(some, operator):
     assert standalone_task_address(held) not in page(operator, f"/admin/search/hits/?q={held[:12]}")
 
 
-def test_the_audit_leads_to_their_pages(some, operator):
-    operator.post(standalone_task_address(some[0]), {"do": "cancel"})
-    operator.post(task_group_address(some[0]), {"do": "seal"})
+def test_the_audit_leads_to_their_pages(task_ids, operator):
+    operator.post(standalone_task_address(task_ids[0]), {"do": "cancel"})
+    operator.post(task_group_address(task_ids[0]), {"do": "seal"})
 
     audit = page(operator, "/admin/conductor/auditentry/")
-    assert standalone_task_address(some[0]) in audit
-    assert task_group_address(some[0]) in audit
+    assert standalone_task_address(task_ids[0]) in audit
+    assert task_group_address(task_ids[0]) in audit
 
 
-def test_its_page_displays_resolution_dependencies_and_messages(some, viewer):
-    _, done, waiting = some
+def test_its_page_displays_resolution_dependencies_and_messages(task_ids, viewer):
+    _, done, waiting = task_ids
 
     assert "here/w1" in page(viewer, standalone_task_address(done))
     assert "task-failed" in page(viewer, standalone_task_address(done))
@@ -78,8 +78,8 @@ def test_its_page_displays_resolution_dependencies_and_messages(some, viewer):
     assert 'name="do"' not in shown
 
 
-def test_an_operator_acts_on_it_and_the_audit_records_the_reason(some, operator):
-    held, done, waiting = some
+def test_an_operator_acts_on_it_and_the_audit_records_the_reason(task_ids, operator):
+    held, done, waiting = task_ids
 
     for id, verb in ((waiting, "schedule"), (done, "rerun"), (held, "cancel")):
         reply = operator.post(standalone_task_address(id), {"do": verb, "reason": "because"})
@@ -94,19 +94,19 @@ def test_an_operator_acts_on_it_and_the_audit_records_the_reason(some, operator)
     ]
 
 
-def test_a_rejected_action_is_reported_and_not_audited(some, operator, clock):
+def test_a_rejected_action_is_reported_and_not_audited(task_ids, operator, clock):
     clock.advance(seconds=4000)
 
-    reply = operator.post(standalone_task_address(some[0]), {"do": "cancel"}, follow=True)
+    reply = operator.post(standalone_task_address(task_ids[0]), {"do": "cancel"}, follow=True)
 
     assert "The deadline of task" in reply.content.decode()
     assert not AuditEntry.objects.filter(object_type="task").exists()
 
 
-def test_a_viewer_cannot_act(some, viewer):
-    assert viewer.post(standalone_task_address(some[0]), {"do": "cancel"}).status_code == 403
-    assert Task.objects.get(pk=some[0]).status == "ACTIVE"
+def test_a_viewer_cannot_act(task_ids, viewer):
+    assert viewer.post(standalone_task_address(task_ids[0]), {"do": "cancel"}).status_code == 403
+    assert Task.objects.get(pk=task_ids[0]).status == "ACTIVE"
 
 
-def test_an_unknown_task_is_not_found(some, operator):
+def test_an_unknown_task_is_not_found(task_ids, operator):
     assert operator.get(standalone_task_address(new_id())).status_code == 404

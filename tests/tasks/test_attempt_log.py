@@ -21,7 +21,7 @@ def attempt(clock):
     return newest_attempt_of(run, "charge")
 
 
-def logged(attempt, count, text="line {}"):
+def write_lines(attempt, count, text="line {}"):
     TaskLog.objects.bulk_create(
         TaskLog(attempt_id=attempt.pk, at=1_000 * (n // 2), line=text.format(n)) for n in range(count)
     )
@@ -36,14 +36,14 @@ def lines(page):
     return [part.split("</span>")[0] for part in html(page).split('<span class="text">')[1:]]
 
 
-def linked(page, word):
+def link_target(page, word):
     """Return the target of the link with this label."""
     before = html(page).partition(f">{word}</a>")[0]
     return before.rpartition('href="')[2].rpartition('"')[0].replace("&amp;", "&")
 
 
 def test_the_newest_lines_are_displayed_and_followed_while_the_worker_is_running(operator, attempt):
-    logged(attempt, 450)
+    write_lines(attempt, 450)
 
     page = panel(operator, attempt)
 
@@ -54,20 +54,20 @@ def test_the_newest_lines_are_displayed_and_followed_while_the_worker_is_running
 
 
 def test_earlier_lines_are_linked_without_duplicates(operator, attempt):
-    logged(attempt, 450)
+    write_lines(attempt, 450)
     at = f"/admin/conductor/run/{attempt.run_id}/change/"
     newest = panel(operator, attempt)
 
-    middle = operator.get(at + linked(newest, "Earlier lines"))
-    oldest = operator.get(at + linked(middle, "Earlier lines"))
+    middle = operator.get(at + link_target(newest, "Earlier lines"))
+    oldest = operator.get(at + link_target(middle, "Earlier lines"))
 
     assert lines(oldest) + lines(middle) + lines(newest) == [f"line {n}" for n in range(450)]
     assert "Earlier lines" not in page_text(oldest)
-    assert lines(operator.get(at + linked(oldest, "Later lines"))) == lines(middle)
+    assert lines(operator.get(at + link_target(oldest, "Later lines"))) == lines(middle)
 
 
 def test_the_address_selects_a_line_and_its_context(operator, attempt):
-    logged(attempt, 450)
+    write_lines(attempt, 450)
     line = TaskLog.objects.get(line="line 120")
 
     page = panel(operator, attempt, line=f"{line.at}.{line.pk}")
@@ -78,7 +78,7 @@ def test_the_address_selects_a_line_and_its_context(operator, attempt):
 
 
 def test_a_log_is_searched_and_matches_are_marked(operator, attempt):
-    logged(attempt, 30)
+    write_lines(attempt, 30)
 
     page = panel(operator, attempt, find="LINE 2")
 
@@ -89,13 +89,13 @@ def test_a_log_is_searched_and_matches_are_marked(operator, attempt):
 
 def test_a_search_through_a_long_log_stops_and_can_continue(operator, attempt, monkeypatch):
     monkeypatch.setattr("conductor_app.tasks.queries.tasks.MAX_SEARCHED_LINES", 20)
-    logged(attempt, 50)
+    write_lines(attempt, 50)
     at = f"/admin/conductor/run/{attempt.run_id}/change/"
 
     page = panel(operator, attempt, find="line 1")
     for _ in range(2):
         assert lines(page) == [] and "Search further back" in page_text(page)
-        page = operator.get(at + linked(page, "Search further back"))
+        page = operator.get(at + link_target(page, "Search further back"))
         if lines(page):
             break
 
@@ -112,7 +112,7 @@ def test_a_log_is_colored_by_level_and_escaped(operator, attempt):
 
 def test_the_complete_log_is_downloadable(operator, viewer, attempt, monkeypatch):
     monkeypatch.setattr("conductor_app.tasks.queries.tasks.CHUNK", 7)
-    logged(attempt, 20, "<line {}>")
+    write_lines(attempt, 20, "<line {}>")
 
     answer = viewer.get(reverse("admin:attempt_log", args=[attempt.pk]))
 
@@ -129,7 +129,7 @@ def test_an_empty_log_explains_how_to_send_one(operator, attempt):
 
 
 def test_an_address_that_makes_no_sense_does_no_harm(operator, attempt):
-    logged(attempt, 3)
+    write_lines(attempt, 3)
     for asked in [
         {"line": "x"}, {"line": "1.2.3"}, {"log": "before.é"}, {"log": "sideways.1.1"}, {"find": "\0%_"},
         {"line": f"{'9' * 30}.1"}, {"log": "after.999999999999999999.1"},
@@ -138,7 +138,7 @@ def test_an_address_that_makes_no_sense_does_no_harm(operator, attempt):
 
 
 def test_a_log_takes_few_queries_at_any_position(operator, attempt, django_assert_max_num_queries):
-    logged(attempt, 450)
+    write_lines(attempt, 450)
     line = TaskLog.objects.get(line="line 120")
     panel(operator, attempt)
     for asked in ({}, {"find": "line"}, {"line": f"{line.at}.{line.pk}"}, {"log": "before.100.1"}):
@@ -172,6 +172,6 @@ def test_a_task_without_a_worker_of_yours_has_no_log(operator, clock, document):
 def test_lines_of_a_built_in_worker_are_displayed(operator, clock):
     run = start_run_of(step_of("HTTP", "call", inputParameters={"http_request": {"uri": "http://127.0.0.1:9/"}}))
     claim_next("HTTP")
-    logged(newest_attempt_of(run, "call"), 1)
+    write_lines(newest_attempt_of(run, "call"), 1)
 
     assert "line 0" in page_text(operator.get(run_url(run, task="call")))

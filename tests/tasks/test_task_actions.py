@@ -25,7 +25,7 @@ def act(client, attempt, name, **said):
     return client.post(reverse("admin:task_act", args=[attempt.pk, name]), said, follow=True)
 
 
-def noted():
+def newest_audit_entry():
     entry = AuditEntry.objects.order_by("-pk")[0]
     return entry.actor, entry.action, entry.reason, entry.facts.get("task")
 
@@ -48,7 +48,7 @@ def test_a_delayed_retry_is_dispatched_at_once(operator, scenario):
 
     assert "Retry delay skipped." in page_text(page)
     assert scenario.queue("pay") == ["pay, attempt 2"]
-    assert noted() == ("olga", "skip delay", "the card is topped up", "pay")
+    assert newest_audit_entry() == ("olga", "skip delay", "the card is topped up", "pay")
     assert "is not delayed" in page_text(act(operator, scenario.task("pay"), "now"))
 
 
@@ -67,7 +67,7 @@ def test_a_task_is_released_from_its_worker(operator, scenario):
     act(operator, scenario.task("pay"), "release", reason="w1 hangs")
 
     assert scenario.queue("pay") == ["pay, attempt 1"]
-    assert noted() == ("olga", "release from worker", "w1 hangs", "pay")
+    assert newest_audit_entry() == ("olga", "release from worker", "w1 hangs", "pay")
     assert "No worker holds it" in page_text(act(operator, scenario.task("pay"), "release"))
 
 
@@ -75,7 +75,7 @@ def test_a_task_is_answered_in_its_workers_place(operator, scenario):
     act(operator, scenario.task("pay"), "conclude", outcome="COMPLETED", output='{"receipt": 1}', reason="paid in cash")
 
     assert scenario.is_waiting_for("ship") and scenario.task("pay").output == {"receipt": 1}
-    assert noted()[:3] == ("olga", "complete_task", "paid in cash")
+    assert newest_audit_entry()[:3] == ("olga", "complete_task", "paid in cash")
 
 
 def test_an_invalid_completion_is_rejected_with_an_explanation(operator, scenario):
