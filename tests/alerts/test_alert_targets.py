@@ -149,6 +149,14 @@ def test_an_invalid_form_is_shown_again_with_the_reason(operator):
     assert operator.get(f"{TARGETS}new/fax/").status_code == 404
 
 
+@pytest.mark.parametrize(("host", "is_warned"), [("localhost", True), ("mail.example.com", False)])
+def test_the_form_of_a_target_by_email_warns_if_no_mail_server_is_set(operator, settings, host, is_warned):
+    settings.EMAIL_HOST = host
+
+    assert ("No mail server is set" in page_text(operator.get(f"{TARGETS}new/email/"))) is is_warned
+    assert "No mail server is set" not in page_text(operator.get(f"{TARGETS}new/slack/"))
+
+
 def test_a_viewer_reads_targets_and_changes_none(viewer):
     row = target_of("slack", url="https://hooks.slack.com/x")
 

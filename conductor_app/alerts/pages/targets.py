@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -174,7 +175,10 @@ def _form_field(kind: str, field: TargetField, is_stored: bool) -> forms.Field:
 
 def _new_target_context(kind: str, form: AlertTargetForm) -> dict[str, Any]:
     title = _("New alert target: %(kind)s") % {"kind": KIND_LABELS[kind]}
-    return {"title": title, "form": form, "text": KIND_TEXTS[kind]}
+    # The default of `EMAIL_HOST` is a mail server on this machine, which few installations have.
+    is_unset = kind == "email" and settings.EMAIL_HOST == "localhost"
+    warning = _("No mail server is set: without EMAIL_HOST, mails go to port 25 of the server's machine.")
+    return {"title": title, "form": form, "text": KIND_TEXTS[kind], "warning": warning if is_unset else ""}
 
 
 def _known_kind(kind: str) -> str:
