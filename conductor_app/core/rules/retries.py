@@ -1,4 +1,9 @@
-"""The rule that tries a failed task again: whether, after which delay (execution §3.1), and with which input."""
+"""The rule that tries a failed task again: whether, after which delay (execution §3.1), and with which input.
+
+The delay is `delay_seconds` (fixed, linear or exponential, with its maximum) plus `jitter_ms`, by the tries of the task
+since its last rerun. `core/step_types/base.py:new_attempt` makes the attempt visible to workers after it: until then,
+the gate `due` of `tasks/gates.py` is closed. A task without a queue has the delay as a timer.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
