@@ -11,10 +11,10 @@ from tests.scenario import claim_and_report, define_task, define_workflow, start
 
 MAX_BYTES = 200_000
 WORKFLOWS, TASKS = "conductor/workflowdefinition/", "conductor/taskdefinition/"
-SCRIPTS_OF_THE_ADMIN = ("theme.js", "actions.js")
-"""What pages need of Django's admin: the choice of the theme, and the selection of rows."""
-WITH_OTHER_SCRIPTS = ("permission-new", "user-new")
-"""Forms of Django's admin whose fields take other scripts of it."""
+SCRIPTS_OF_THE_ADMIN = ("theme.js", "actions.js", "unusable_password_field.js")
+"""What pages need of Django's admin: the choice of the theme, the selection of rows, and users without a password."""
+WITH_OTHER_SCRIPTS = ("permission-new",)
+"""A form of Django's admin whose fields take other scripts of it."""
 RECEIVED = """() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
   .map((each) => [new URL(each.name).pathname, each.transferSize])"""
 
@@ -38,6 +38,7 @@ def addresses(transactional_db) -> dict[str, str]:
         "start": f"{WORKFLOWS}{order.pk}/start/",
         "simulator": f"{WORKFLOWS}{order.pk}/test/",
         "task-editor": f"{TASKS}{task.pk}/edit/",
+        "task-json-new": f"{TASKS}add/",
         "handler-new": "conductor/eventhandler/add/",
     }
     return PAGES | {name: f"conductor/{model}/" for name, model in LISTS.items()} | of_objects
