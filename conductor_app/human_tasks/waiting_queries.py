@@ -282,6 +282,12 @@ def task_comments(attempt: Attempt) -> list[AuditEntry]:
     return [row for row in rows.order_by("at", "id")[:LIMIT] if row.facts.get("task") == str(attempt.task)]
 
 
+def resolving_entry(attempt: Attempt) -> AuditEntry | None:
+    """Return the entry of the person who completed or failed a task, or None if it ended otherwise."""
+    rows = AuditEntry.objects.filter(object_type="run", object_id=attempt.run_id, at=attempt.ended_at)
+    return rows.filter(action__in=("complete_task", "fail_task")).first()
+
+
 def expected_output_names(resolved_definition_id: str, ref: str) -> list[str]:
     """Return the output members of a task that later steps read, which an answer should therefore contain."""
     definition = parsed_definition(resolved_definition_id)

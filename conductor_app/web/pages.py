@@ -428,7 +428,7 @@ class Page:
 class ObjectPage(Page):
     """A page about one object. `route` is its address; its parameters are passed to `get_context` and `handle_post`.
 
-    The context includes the title.
+    The context includes the title. It may name another template and status: `template`, `status_code`.
     """
 
     route = ""
@@ -454,7 +454,8 @@ class ObjectPage(Page):
                 html = render_to_string(self.live_template, context, request)
                 address = reverse(f"admin:{self.name}_live", kwargs=url_kwargs)
                 context |= {"live_address": address, "live_revision": html_revision(html)}
-            return TemplateResponse(request, self.template, context)
+            template, status = answer.get("template", self.template), answer.get("status_code")
+            return TemplateResponse(request, template, context, status=status)
 
         def live(request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
             self._require_access(request)

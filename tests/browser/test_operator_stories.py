@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.contrib.auth.models import User
 from django.core import mail
 from playwright.sync_api import Locator, expect
 
@@ -15,6 +16,7 @@ from conductor_app.core.decide import Report
 from conductor_app.events.workers.publisher import publish_due_events
 from conductor_app.failures import commands as failure_groups
 from conductor_app.tasks.commands import reports as task_commands
+from tests.browser.page_checks import NARROW
 from tests.browser.test_workflow_canvas import node
 from tests.builders import human, simple, switch
 from tests.recording_web_server import json_answer, running_web_server
@@ -173,6 +175,23 @@ def test_a_human_task_is_answered_with_two_clicks_from_its_run(page, refund, cli
     expect(page.locator(".messagelist")).to_contain_text("Approved approve of R-1.")
     expect(page.locator(".cause")).to_contain_text("pay")
     assert click.count == 2
+
+
+def test_an_answer_that_comes_second_is_kept_beside_the_first(pages, page, refund):
+    page.goto(f"/admin/human-tasks/{refund.attempts.get().pk}/")
+    page.get_by_label("Reason or comment").fill("unknown customer, 3 open invoices")
+    ann = pages.open(User.objects.create_superuser("ann", password="x"), size=NARROW)
+    ann.goto(page.url)
+    ann.get_by_role("button", name="Approve").click()
+    ann.wait_for_url("**/human-tasks/")
+
+    page.locator("#act-reject summary").click()
+    page.get_by_role("button", name="Reject: approve").click()
+
+    expect(page.get_by_role("alert")).to_contain_text("Not saved: ann completed this task")
+    expect(page.get_by_label("Your answer, not saved")).to_have_value(re.compile("unknown customer, 3 open invoices"))
+    expect(page.locator(".document")).to_contain_text("true")
+    assert pages.validation_errors.pop().endswith("409 (Conflict)")
 
 
 def test_a_rejection_is_confirmed_and_enter_in_a_field_does_not_answer(page, refund, click):

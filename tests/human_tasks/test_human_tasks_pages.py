@@ -93,12 +93,38 @@ def test_an_invalid_completion_is_rejected_without_changes(operator, waiting_run
         assert reload_run(waiting_run).status == "RUNNING", said
 
 
-def test_a_concurrently_completed_task_is_not_found(operator, waiting_run):
+def text_of_refusal(response):
+    """Return the text of a page that refuses an answer."""
+    assert response.status_code == 409
+    response.status_code = 200
+    return page_text(response)
+
+
+def test_a_task_of_an_ended_run_is_not_found_and_takes_no_answer(operator, waiting_run):
     address = task_of(waiting_run)
     control.terminate_run(waiting_run.pk, "ann")
 
     assert operator.get(address).status_code == 404
-    assert operator.post(address, {"outcome": "COMPLETED", "output": "{}"}).status_code == 404
+    refused = operator.post(address, {"outcome": "COMPLETED", "output": "{}"})
+    assert "Not saved: this task ended" in text_of_refusal(refused)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [{"output": '{"limit": 7}', "outcome": "COMPLETED"}, {"do": "comment", "reason": "limit 7, please"}],
+    ids=["answer", "comment"],
+)
+def test_a_second_answer_is_refused_with_the_first_one_and_kept_for_copying(operator, waiting_run, typed):
+    address = task_of(waiting_run)
+    first = {"output": '{"approved": true}', "reason": "a good customer", "outcome": "COMPLETED"}
+    client_with("view_run", "change_run", name="ann").post(address, first)
+
+    refused = operator.post(address, typed)
+
+    text = text_of_refusal(refused)
+    assert "Not saved: ann completed this task" in text and "a good customer" in text and "approved true" in text
+    assert typed.get("reason", '"limit": 7') in text
+    assert AuditEntry.objects.filter(action="complete_task").count() == 1
 
 
 def test_a_viewer_sees_the_task_and_cannot_complete_it(viewer, waiting_run):

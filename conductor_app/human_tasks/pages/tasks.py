@@ -16,9 +16,10 @@ from django.utils.translation import gettext_lazy
 
 from ...access.authentication import Actor, task_target
 from ...access.permissions import name_field, permission_set_of
-from ...core.errors import Invalid, NotFound, OutputInvalid, RequestRefused
+from ...core.errors import AlreadyResolved, Invalid, NotFound, OutputInvalid, RequestRefused
 from ...core.schemas import format_value
 from ...core.states import COMPLETED
+from ...core.step_types.waiting import Human
 from ...db.fields import user_key
 from ...definitions.store import parsed_definition
 from ...runs.models import Attempt
@@ -45,6 +46,7 @@ from ..waiting_queries import (
     human_task_inbox,
     human_task_view,
     output_schema,
+    resolving_entry,
     task_comments,
     visible_human_tasks,
 )
@@ -197,9 +199,11 @@ class HumanTaskAnswerPage(ObjectPage):
         Raises:
             PermissionDenied: when the user may not act on the task.
         """
-        attempt, act = _find_attempt(id), ACTIONS.get(request.POST.get("do", ""))
+        attempt, act = _find_attempt(id, is_open=False), ACTIONS.get(request.POST.get("do", ""))
         if not may_act(request, attempt):
             raise PermissionDenied(ACT_PERMISSION)
+        if attempt.ended_at is not None:
+            return _ended_context(request, attempt)
         if act is None:
             return _handle_answer(request, attempt)
         try:
@@ -255,6 +259,8 @@ def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dic
         return _page_context(request, attempt, answer)
     try:
         outcome = _resolve_task(request, attempt, answer)
+    except AlreadyResolved:
+        return _ended_context(request, _find_attempt(attempt.pk, is_open=False))
     except OutputInvalid as refused:
         for each in refused.validation_errors:
             answer.add_error(each.path, each.message)
@@ -268,6 +274,26 @@ def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dic
         messages.add_message(request, level, format_html("{}{}", text, link))
         return HttpResponseRedirect(address if is_of_run else reverse("admin:human_tasks"))
     return _page_context(request, attempt, answer)
+
+
+def _ended_context(request: HttpRequest, attempt: Attempt) -> dict[str, Any]:
+    """Return the context of the page that refuses an answer to a task that has ended, and keeps what was typed."""
+    typed = [
+        f"{name.removeprefix('output.')}: {text}"
+        for name, text in request.POST.items()
+        if str(text).strip() and name.partition(".")[0] in ("output", "decision", "reason")
+    ]
+    return {
+        "template": "ops/human_tasks/ended.html",
+        "status_code": 409,
+        "title": _("Human task: %(task)s") % {"task": attempt.task},
+        "attempt": attempt,
+        "status": format_status(attempt.status),
+        "entry": resolving_entry(attempt),
+        "documents": payload_documents(attempt, ("output",)),
+        "run_address": f"{run_address(attempt.run_id or '')}?task={attempt.task}",
+        "typed": "\n".join(typed),
+    }
 
 
 def _outcome_message(attempt: Attempt, answer: AnswerForm, outcome: str, decision: str) -> tuple[int, str]:
@@ -356,8 +382,9 @@ def _comment_text(entry: Any) -> str:
     return str(COMMENT_LABELS[entry.action]) % {name: entry.facts.get(name, "") for name in ("to", "from")}
 
 
-def _find_attempt(id: str) -> Attempt:
-    attempt = visible_human_tasks(attempts_for_panel()).filter(pk=id, task__in=OPEN_HUMAN_TASKS).first()
+def _find_attempt(id: str, *, is_open: bool = True) -> Attempt:
+    found = visible_human_tasks(attempts_for_panel()).filter(pk=id, task__type=Human.type)
+    attempt = (found.filter(task__in=OPEN_HUMAN_TASKS) if is_open else found).first()
     if attempt is None:
         raise NotFound(_("No such open human task. It may have been completed."))
     return attempt
