@@ -1,5 +1,6 @@
 """A definition read as a careful colleague would read it: everything that is odd about it, each with its place."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
@@ -23,14 +24,18 @@ from ..definition import (
 from ..document.reading import DEFINITION, PARAM, extract_definitions
 from ..errors import ValidationError
 from ..events import parse_matches, path_error
+from ..expressions.json_text import expression_texts
+from ..human_tasks import answer_fields
 from ..primitives import JsonValue
+from ..step_types.ai import CallMcpToolStep
 from ..step_types.sub_workflows import StartWorkflow, SubWorkflow
-from ..step_types.waiting import WaitForWebhook
-from ..step_types.worker_tasks import KafkaPublishStep
+from ..step_types.waiting import Human, WaitForWebhook
+from ..step_types.worker_tasks import HttpPollStep, HttpStep, KafkaPublishStep
 from .findings import (
     ERROR,
     HINT,
     NAME_CLASH,
+    NO_ADDRESS,
     NO_DEFINITION,
     NO_RESULT,
     NO_TIMEOUT,
@@ -40,6 +45,7 @@ from .findings import (
     UNKNOWN_INPUT,
     UNKNOWN_NAME,
     UNREACHABLE,
+    UNREAD_ANSWER,
     UNREADABLE,
     WARNING,
     LintContext,
@@ -49,11 +55,13 @@ from .findings import (
 )
 from .lint_fields import lint_evaluator, lint_unknown_fields, names_read, reads_as_javascript, returns_nothing
 from .lint_references import ReferenceLinter
-from .lint_steps import lint_addresses, lint_answers
 
 MAX_FINDINGS = 200
 """The maximum number of findings of a definition. A name to suggest may take 3 ms for each."""
 SEVERITY_ORDER = {ERROR: 0, WARNING: 1, HINT: 2}
+HTTP = (HttpStep.type, HttpPollStep.type)
+SAMPLE_ADDRESS = re.compile(r"\s*(?:https?://)?(?:www\.)?(example\.(?:com|net|org))(?![\w.-])", re.IGNORECASE)
+"""Addresses of hosts that are reserved for examples."""
 
 
 def lint_definition(
@@ -76,8 +84,8 @@ def lint_definition(
         _lint_webhooks(document, found, known),
         _lint_ai_tasks(found, known),
         _lint_clusters(found, known),
-        lint_addresses(found, known),
-        lint_answers(document, found),
+        _lint_addresses(found, known),
+        _lint_answers(document, found),
         _inline_findings(found, known),
     )
     said = list(islice(found_by_all, MAX_FINDINGS))
@@ -419,3 +427,74 @@ def _lint_condition(inputs: Mapping[str, Any], path: str) -> Iterator[LintFindin
     for each in matches:
         if fault := path_error(each):
             yield LintFinding(WARNING, UNREADABLE, path, f"The path `{each}` cannot be read: {fault}.", each)
+
+
+def _lint_addresses(found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:
+    """Yield a warning for each step that calls no address, or the one that the editor's sample contains."""
+    for spot in found:
+        inputs = _mapping(spot.step.get("inputParameters"))
+        if type_of(spot.step) in HTTP:
+            yield from _lint_uri(spot, inputs, known)
+        elif type_of(spot.step) == CallMcpToolStep.type:
+            yield from _sample_finding(spot, inputs.get("mcpServer"), "mcpServer")
+
+
+def _lint_uri(spot: StepSpot, inputs: Mapping[str, Any], known: LintContext) -> Iterator[LintFinding]:
+    request = inputs.get("http_request")
+    if isinstance(request, str):
+        return
+    place, holder = ("http_request.uri", request) if isinstance(request, Mapping) else ("uri", inputs)
+    own = spot.step.get("taskDefinition")
+    definition = own if isinstance(own, Mapping) else (known.tasks or {}).get(spot.name, {})
+    template = _mapping(definition.get("inputTemplate"))
+    uri = holder.get("uri") or inputs.get("uri")
+    if not uri and not {"uri", "http_request"} & template.keys():
+        message = f"`{spot.ref}` has no URL, so it fails. Enter the address that it calls as URL (`uri`)."
+        yield LintFinding(WARNING, NO_ADDRESS, f"{spot.path}.inputParameters.{place}", message)
+    yield from _sample_finding(spot, uri, place)
+
+
+def _sample_finding(spot: StepSpot, address: JsonValue, place: str) -> Iterator[LintFinding]:
+    if isinstance(address, str) and (sample := SAMPLE_ADDRESS.match(address)):
+        message = (
+            f"`{spot.ref}` calls {sample[1]}, which exists only for examples. Enter the address that it should call."
+        )
+        yield LintFinding(WARNING, NO_ADDRESS, f"{spot.path}.inputParameters.{place}", message, address)
+
+
+def _lint_answers(document: Mapping[str, Any], found: list[StepSpot]) -> Iterator[LintFinding]:
+    """Yield a warning for each human task with a form whose answer is neither read nor part of the run's output."""
+    asking = [
+        (spot, fields) for spot in found if type_of(spot.step) == Human.type and (fields := answer_fields(spot.step))
+    ]
+    if not asking:
+        return
+    conditions = (str(spot.step.get("loopCondition") or "") for spot in found)
+    expressions = "\n".join((*expression_texts(document), *conditions))
+    last = max(spot.levels[0].index for spot in found)
+    for spot, fields in asking:
+        is_output = not document.get("outputParameters") and spot.levels[0].index == last
+        if is_output or any(_is_read(ref, expressions) for ref in _outputs_with(spot, found)):
+            continue
+        field = f"${{{spot.ref}.output.{fields[0]}}}"
+        message = (
+            f"No step reads the answer of `{spot.ref}`: the run continues in the same way whatever a person answers. "
+            f"Add a Switch that reads `{field}`, or pass it to a later step."
+        )
+        yield LintFinding(WARNING, UNREAD_ANSWER, f"{spot.path}.inputParameters", message)
+
+
+def _is_read(ref: str, expressions: str) -> bool:
+    return bool(re.search(rf"(?<![\w-]){re.escape(ref)}(?![\w-])", expressions))
+
+
+def _outputs_with(spot: StepSpot, found: list[StepSpot]) -> set[str]:
+    """Return the references of the steps whose outputs contain that of a step: those around it, and their joins."""
+    around = {spot.ref, *(other.ref for other in found if spot.path.startswith(f"{other.path}."))}
+    joined = ((other.ref, other.step.get("joinOn")) for other in found)
+    joins = {ref for ref, refs in joined if isinstance(refs, list) and around.intersection(map(str, refs))}
+    return (around | joins) - {""}
+
+
+def _mapping(value: JsonValue) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
