@@ -7,6 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from conductor_app.monitoring.pages.open_problems import MAX_COUNTED, OpenProblems
 from conductor_app.runs.models import Run
 from conductor_app.tasks.commands.queues import pause_queue
 from tests.access.two_teams import ALPHA, create_teams
@@ -48,6 +49,14 @@ def test_the_header_says_beside_the_health_of_the_server_what_is_wrong_with_the_
     assert '<a href="/admin/#attention"' in html(operator.get(STATUS_BAR))
     assert f'<a href="{FAILED_RUNS.replace("&", "&amp;")}"' in html(operator.get(STATUS_BAR))
     assert 'title="Background jobs: ' in html(operator.get(STATUS_BAR))
+
+
+def test_a_narrow_header_counts_the_failed_runs_and_the_queues(operator, scenario_with_problems):
+    [failed] = Run.objects.filter(status="FAILED").values()
+    Run.objects.create(**failed | {"id": failed["id"][:-1] + "x"})
+
+    assert "3 problems" in page_text(operator.get(STATUS_BAR))
+    assert (OpenProblems(1, 0).total, OpenProblems(MAX_COUNTED + 1, 2).total) == ("1", "1,002+")
 
 
 def test_a_paused_queue_does_not_count_as_one_without_workers(operator, scenario_with_problems):

@@ -39,6 +39,12 @@ class OpenProblems:
     queues: int = 0
 
     @property
+    def total(self) -> str:
+        """Return how many runs and queues have problems, with a plus sign if more runs failed."""
+        counted = min(self.failed, MAX_COUNTED)
+        return format_lower_bound(counted + self.queues, self.failed > MAX_COUNTED)
+
+    @property
     def links(self) -> list[tuple[str, str]]:
         """Return a text for each kind of problem that exists, and the address of what it counts."""
         failed = format_lower_bound(min(self.failed, MAX_COUNTED), self.failed > MAX_COUNTED)
