@@ -188,7 +188,7 @@ def test_an_answer_that_comes_second_is_kept_beside_the_first(pages, page, refun
     page.locator("#act-reject summary").click()
     page.get_by_role("button", name="Reject: approve").click()
 
-    expect(page.get_by_role("alert")).to_contain_text("Not saved: ann completed this task")
+    expect(page.get_by_role("alert")).to_contain_text("Not saved. ann completed this task")
     expect(page.get_by_label("Your answer, not saved")).to_have_value(re.compile("unknown customer, 3 open invoices"))
     expect(page.locator(".document")).to_contain_text("true")
     assert pages.validation_errors.pop().endswith("409 (Conflict)")

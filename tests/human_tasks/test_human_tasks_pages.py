@@ -100,13 +100,13 @@ def text_of_refusal(response):
     return page_text(response)
 
 
-def test_a_task_of_an_ended_run_is_not_found_and_takes_no_answer(operator, waiting_run):
+def test_a_task_of_an_ended_run_takes_no_answer(operator, waiting_run):
     address = task_of(waiting_run)
     control.terminate_run(waiting_run.pk, "ann")
 
-    assert operator.get(address).status_code == 404
+    assert "This task ended" in page_text(operator.get(address))
     refused = operator.post(address, {"outcome": "COMPLETED", "output": "{}"})
-    assert "Not saved: this task ended" in text_of_refusal(refused)
+    assert "Not saved. This task ended" in text_of_refusal(refused)
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,12 @@ def test_a_second_answer_is_refused_with_the_first_one_and_kept_for_copying(oper
     first = {"output": '{"approved": true}', "reason": "a good customer", "outcome": "COMPLETED"}
     client_with("view_run", "change_run", name="ann").post(address, first)
 
+    shown = page_text(operator.get(address))
     refused = operator.post(address, typed)
 
+    assert "ann completed this task" in shown and "approved true" in shown and "ot saved" not in shown
     text = text_of_refusal(refused)
-    assert "Not saved: ann completed this task" in text and "a good customer" in text and "approved true" in text
+    assert "Not saved. ann completed this task" in text and "a good customer" in text and "approved true" in text
     assert typed.get("reason", '"limit": 7') in text
     assert AuditEntry.objects.filter(action="complete_task").count() == 1
 

@@ -190,6 +190,9 @@ class HumanTaskAnswerPage(ObjectPage):
         return super().is_open_to(request) or _may_see_some_task(request)
 
     def get_context(self, request: HttpRequest, id: str) -> dict[str, Any]:
+        attempt = _find_attempt(id, is_open=False)
+        if attempt.ended_at is not None:
+            return _ended_context(request, attempt)
         attempt = _find_attempt(id)
         return _page_context(request, attempt, AnswerForm(attempt))
 
@@ -277,7 +280,7 @@ def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dic
 
 
 def _ended_context(request: HttpRequest, attempt: Attempt) -> dict[str, Any]:
-    """Return the context of the page that refuses an answer to a task that has ended, and keeps what was typed."""
+    """Return the context of the page of a task that has ended: how it ended, and what was typed and is not saved."""
     typed = [
         f"{name.removeprefix('output.')}: {text}"
         for name, text in request.POST.items()
@@ -285,7 +288,8 @@ def _ended_context(request: HttpRequest, attempt: Attempt) -> dict[str, Any]:
     ]
     return {
         "template": "ops/human_tasks/ended.html",
-        "status_code": 409,
+        "status_code": 409 if request.method == "POST" else 200,
+        "is_refused": request.method == "POST",
         "title": _("Human task: %(task)s") % {"task": attempt.task},
         "attempt": attempt,
         "status": format_status(attempt.status),
@@ -386,5 +390,5 @@ def _find_attempt(id: str, *, is_open: bool = True) -> Attempt:
     found = visible_human_tasks(attempts_for_panel()).filter(pk=id, task__type=Human.type)
     attempt = (found.filter(task__in=OPEN_HUMAN_TASKS) if is_open else found).first()
     if attempt is None:
-        raise NotFound(_("No such open human task. It may have been completed."))
+        raise NotFound(_("No such open human task."))
     return attempt
