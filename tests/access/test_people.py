@@ -107,8 +107,15 @@ class TestInvitations:
 
         page = administrator.post(INVITE, form(name="bob", email="bob@example.org"))
 
-        assert "Copy the link and send it yourself." in page_text(page)
+        assert "did not accept the mail. Copy the link and send it yourself." in page_text(page)
         assert 'data-copy="http://testserver/admin/login/invitation/' in html(page)
+
+    def test_without_a_mail_server_the_page_does_not_blame_one(self, administrator, settings):
+        settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT = SMTP, "localhost", 1
+
+        page = page_text(administrator.post(INVITE, form(name="bob", email="bob@example.org")))
+
+        assert "No mail server is set (EMAIL_HOST). Copy the link" in page and "did not accept" not in page
 
     def test_the_link_expires_after_three_days(self, administrator, clock):
         _, link = invited_by(administrator)

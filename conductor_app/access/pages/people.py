@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from django import forms
 from django.apps import apps
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.contrib.auth import get_user_model
@@ -301,6 +302,8 @@ def _invitation_context(request: HttpRequest, user: User, link: str) -> dict[str
         "address": address,
         "days": VALID_DAYS,
         "is_mailed": bool(user.email) and mail_invitation(user, address, by),
+        # The default of `EMAIL_HOST` is a mail server on this machine, which few installations have.
+        "has_no_mail_server": bool(user.email) and settings.EMAIL_HOST == "localhost",
     }
 
 
