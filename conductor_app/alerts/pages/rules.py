@@ -46,7 +46,7 @@ RULES = {
     "returned_cause": (gettext_lazy("Cause came back"), gettext_lazy("A failure has a cause that was resolved.")),
     "unpolled_queue": (
         gettext_lazy("Queue without workers"),
-        gettext_lazy("A task has waited for 5 minutes in a queue that no worker polls, now or later."),
+        gettext_lazy("A task has waited for 5 minutes in a queue that no worker polls."),
     ),
 }
 """The label of each rule, and what makes it fire."""

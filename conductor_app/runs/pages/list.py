@@ -469,7 +469,7 @@ class RunAdmin(GrantedRowsAdmin):
             SafeString(' class="slow"') if slow else "",
             run.usual.sentence,
             took,
-            format_html(' <span class="times">{}×</span>', _format_factor(spent, run.usual.p50)) if slow else "",
+            format_html(' <span class="times">{}</span>', _format_factor(spent, run.usual.p50)) if slow else "",
         )
 
     @admin.display(description=gettext_lazy("started by"))
@@ -507,7 +507,7 @@ class RunAdmin(GrantedRowsAdmin):
 def _format_factor(took: int, usual: int) -> str:
     """Return the ratio to the typical duration."""
     times = took / max(usual, 1)
-    return f"{times:.1f}" if times < 10 else f"{times:.0f}" if times < 100 else "> 99 "
+    return f"{times:.1f} ×" if times < 10 else f"{times:.0f} ×" if times < 100 else "> 99 ×"
 
 
 def _query_without_page(request: HttpRequest) -> str:

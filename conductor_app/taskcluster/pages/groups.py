@@ -327,9 +327,7 @@ class GroupAdmin(ReadOnlyAdmin):
     @admin.display(description=gettext_lazy("sealed"))
     def sealed(self, group: TaskGroup) -> SafeString | str:
         return (
-            relative_time(group.sealed_at)
-            if group.sealed_at
-            else format_html('<span class="muted">{}</span>', _("Open"))
+            relative_time(group.sealed_at) if group.sealed_at else format_html('<span class="muted">{}</span>', _("No"))
         )
 
     created = moment_column("created_at", gettext_lazy("created"))
