@@ -59,6 +59,28 @@ def test_a_narrow_header_shows_all_problems(page, orders):
     expect(page).to_have_url(re.compile("status=FAILED"))
 
 
+def test_a_phone_shows_the_filters_of_runs_after_a_press(page, orders):
+    start_run("order")
+    page.goto("/admin/conductor/run/?status=FAILED")
+    switch, boxes = page.locator(".filters-switch summary"), page.locator(".status-boxes")
+    expect(boxes).to_be_visible()
+    expect(switch).to_be_hidden()
+    page.set_viewport_size(NARROW)
+    expect(switch).to_have_text(re.compile(r"Filters \(1\)"))
+    expect(boxes).to_be_hidden()
+    expect(page.locator(".active-filters .chip")).to_be_visible()
+    assert page.locator(".filter-bar").bounding_box()["height"] < 130
+
+    switch.focus()
+    page.keyboard.press("Enter")
+
+    expect(boxes).to_be_visible()
+    assert has_no_horizontal_scroll(page)
+    page.get_by_text("Completed", exact=True).first.click()
+    page.locator(".filter-line > button").click()
+    expect(page).to_have_url(re.compile("status=FAILED.*status=COMPLETED|status=COMPLETED.*status=FAILED"))
+
+
 def test_the_newest_runs_are_visible_in_the_list_of_workflows(page, orders):
     page.set_viewport_size({"width": 1280, "height": 900})
     names = {"description": "Restores the stock of a failed order", "ownerEmail": "owner@example.com"}
