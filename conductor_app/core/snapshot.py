@@ -91,7 +91,7 @@ class Attempt:
     delay_ms: int = 0
     callback_ms: int = 0
     total_ends_at: int = NEVER
-    ends_at: int = NEVER  # the time until which a WAIT waits
+    ends_at: int = NEVER  # of a WAIT, of an assignment of a HUMAN, or the deadline of a standalone task
     poll_count: int = 0
     worker: str = ""
     reason: str = ""

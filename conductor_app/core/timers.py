@@ -1,10 +1,10 @@
 """Timers of an attempt and of a run (execution §4): `pollTimeoutSeconds`, `responseTimeoutSeconds` and the others.
 
-The earliest timer of an attempt is its column `due_at`, which a decision sets with the attempt (`next_timer`), and a
-claim by the fragment `lease` of `tasks/claims.sql`, which has the same timers of a leased attempt: a poll timeout
-counts until the claim, which starts the response timeout. When the time has come, the sweep `handle_due_timers` of
-`processes/sweeps.py` applies no command to the run, and the rule `time_out` of `core/rules/timeouts.py` follows the
-policy of the task.
+The earliest timer of an attempt, also the end of a wait, is its column `due_at`, which a decision sets with the attempt
+(`next_timer`), and a claim by the fragment `lease` of `tasks/claims.sql`, which has the same timers of a leased
+attempt: a poll timeout counts until the claim, which starts the response timeout. When the time has come, the sweep
+`handle_due_timers` of `processes/sweeps.py` evaluates the rules of the run without a command, and the rule `time_out`
+of `core/rules/timeouts.py` follows the policy of the task.
 """
 
 from collections.abc import Iterator
@@ -38,8 +38,8 @@ def timers_of(policy: Policy, attempt: Attempt) -> Iterator[Timer]:
 def _poll_ends_at(policy: Policy, attempt: Attempt) -> int:
     """Return when a pending attempt times out for lack of a poll (execution §4.6 A).
 
-    A delay counts twice, as in Conductor: as `delay_ms` and as `callback_ms`. After a release the timeout starts again
-    (execution §11 row 20).
+    A delay counts twice, as in Conductor: as `delay_ms` and as `callback_ms`; once if the attempt was held before.
+    After a release the timeout starts again (execution §11 row 20).
     """
     first_wait = attempt.pending_since == attempt.scheduled_at
     delay = attempt.delay_ms if first_wait else 0

@@ -1,8 +1,8 @@
 """The gates that a pending attempt must pass before a worker can claim it.
 
-Each gate is declared once, in `GATES`: the SQL that the claim uses, unless `tasks/claims.sql` has it, the same
-condition on the facts of one attempt, and what operators read about it. `tasks/queries/waiting.py` evaluates all gates
-of an attempt.
+Each gate is declared once, in `GATES`: its SQL for the claim, unless the gate `due` implies it or the slots of a limit
+are counted (`usage`, which `tasks/store.py` applies to the attempts that it claims), the same condition on the facts of
+one attempt, and what operators read about it. `tasks/queries/waiting.py` evaluates all gates of an attempt.
 """
 
 from collections.abc import Callable, Mapping
@@ -83,9 +83,10 @@ class Gate:
     """A gate: one condition on attempts.
 
     `free_slots`: returns the number of attempts that may pass now, or None for any number. `condition`: SQL on the
-    attempt `a`, with `%(queue)s` and `%(now)s`, true while the gate is open; empty if another gate's condition implies
-    it. `usage`: the statement that counts the used slots of a limit, with `name` and `since`. `sentence`: returns
-    why the gate is closed; `brief`: the same in a few words, for lists. `open_sentence`: the text for an open gate.
+    attempt `a`, with `%(queue)s` and `%(now)s`, true while the gate is open; empty if the gate `due` implies it, or
+    `usage` counts. `usage`: the statement that counts the used slots of a limit, with `name` and `since`. `sentence`:
+    returns why the gate is closed; `brief`: the same in a few words, for lists. `open_sentence`: the text for an open
+    gate.
     """
 
     name: str

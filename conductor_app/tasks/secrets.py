@@ -19,7 +19,8 @@
 
    `redact_report` and `redact_verbatim` replace literal occurrences of 8 characters and more; for a caller who may not
    claim the task, nothing. `redact_work` replaces all spellings of 4 characters and more, because these texts come from
-   libraries, and in messages also masked values, which have no names there. The report then passes `redact_report`.
+   libraries, and in messages and failed outputs also masked values, which have no names there. The report then passes
+   `redact_report`.
 
 Masked fields are no secrets: they are values of a run that are encrypted before they are stored
 (`payloads/store.py`), and shown as `***` (`core/masking.py`). `access/secrets.py` has the secrets themselves.

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 
+from conductor_app.core.definition import StepStructure
 from conductor_app.core.step_types import STEP_TYPES
 from tests.architecture.modules import APP, modules, relative, walk
 
@@ -33,6 +34,13 @@ def test_no_other_module_names_a_step_type():
 
     assert len(STEP_TYPES) > 25
     assert set(found) == HOMONYMS
+
+
+def test_a_type_whose_inputs_name_objects_says_which_so_that_their_use_requires_a_permission():
+    naming = [each for each in STEP_TYPES.values() if each.naming_inputs]
+
+    assert naming
+    assert [each for each in naming if type(each).named_objects is StepStructure.named_objects] == []
 
 
 def test_only_step_types_read_the_state_of_a_type():

@@ -85,7 +85,7 @@ def _refuse_rejected(definition: Definition, key: str) -> None:
 
 
 def admit(run_id: str) -> None:
-    """Hold a child run if the limit of its definition is reached. Child runs are never rejected."""
+    """Hold a child run or a delayed start if the limit of its definition is reached. Neither is rejected."""
     run = Run.objects.get(pk=run_id)
     definition = load_definition(run.resolved_definition_id)
     given = payload_storage.load_payload(run.input_path) if run.input_path else run.input
@@ -102,12 +102,12 @@ def with_run_limit(command: Command) -> Command:
 
     def limited(run: snapshot.Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         for effect in command(run, ctx, now):
-            yield _is_held(effect, run, ctx) if isinstance(effect, TransitionRun) else effect
+            yield _limit_transition(effect, run, ctx) if isinstance(effect, TransitionRun) else effect
 
     return limited
 
 
-def _is_held(begun: TransitionRun, run: snapshot.Run, ctx: DecisionContext) -> TransitionRun:
+def _limit_transition(begun: TransitionRun, run: snapshot.Run, ctx: DecisionContext) -> TransitionRun:
     definition, is_held = begun.facts["definition"], False
     limit = run_limit_of(definition)[1]
     key = limit_key_of(run, definition, ctx.input()) if limit > 0 else ""

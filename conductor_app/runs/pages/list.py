@@ -305,7 +305,7 @@ COLUMN_LABELS = {
     "parent": gettext_lazy("Parent"),
     "error": gettext_lazy("Current step · Error"),
 }
-"""The columns that the list can show, in this order. `RunAdmin` has a method for each."""
+"""The columns that the list can show, in this order. `RunAdmin` has a method or attribute for each, with its header."""
 FIXED_COLUMNS = ("state", "run", "workflow")
 DEFAULT_COLUMNS = (*FIXED_COLUMNS, "started", "duration", "error")
 COLUMNS_PREFERENCE = "run_columns"

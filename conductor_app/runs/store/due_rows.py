@@ -65,7 +65,7 @@ def due_attempts(now: int, limit: int) -> list[DueAttempts]:
 
 
 def due_standalone_tasks(now: int, limit: int) -> list[str]:
-    """Return standalone tasks whose deadline has passed, the longest overdue first."""
+    """Return standalone tasks to end, `grace_ms` after their deadline, the longest overdue first."""
     return _due_ids("due_standalone_tasks", now, limit)
 
 

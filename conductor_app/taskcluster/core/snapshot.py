@@ -33,7 +33,7 @@ class StandaloneTask:
     priority: int = 1
     retries: int = 0
     retries_left: int = 0
-    wake_at: int = NEVER  # when it is ended, because its deadline has passed
+    wake_at: int = NEVER  # when it is ended for its deadline, NEVER if it is final
     grace_ms: int = 0  # from the deadline until then
     lease_ms: int = 0
     accepts_failure: bool = False  # of its dependencies

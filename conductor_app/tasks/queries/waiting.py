@@ -1,7 +1,7 @@
 """Why attempts wait: verdicts on the conditions of a claim, and from them one reason.
 
-1. `tasks/gates.py:GATES` declares each gate once: its check on facts, its sentences, and its SQL for the claim unless
-   `tasks/claims.sql` has it.
+1. `tasks/gates.py:GATES` declares each gate once: its check on facts, its sentences, and its SQL for the claim or the
+   statement that counts the used slots of a limit.
 2. `load_wait_facts` loads the facts of attempts: limits, what counts against them, pauses, and the polls of the
    queue.
 3. `verdicts_on` evaluates all gates of an attempt, and adds verdicts that are no gates: `share_verdicts` (its turn, if
@@ -153,7 +153,7 @@ def load_wait_facts(attempts: Sequence[Attempt], now: int) -> dict[str, WaitFact
 
 
 def verdicts_on(attempt: Attempt, now: int, facts: WaitFacts | None = None) -> list[GateVerdict]:
-    """Return the verdicts on an attempt that was loaded with its run. Empty if it is not pending.
+    """Return the verdicts on an attempt that was loaded with its run. Empty if it waits in no queue.
 
     `facts`: of the attempt, if they have been loaded.
     """
@@ -362,7 +362,7 @@ def _recent_starts(name: str, facts: GateFacts) -> QuerySet[Attempt, Any]:
 
 
 def polling_verdict(attempt: Attempt, now: int, polls: QueuePolls) -> GateVerdict:
-    """Return the verdict on recent polls of the queue. `polls`: if they have been loaded."""
+    """Return the verdict on recent polls of the queue."""
     polled_at, facts = polls.polled_at, {"queue": attempt.queue}
     if polled_at is None:
         return GateVerdict("polled", False, _("No worker has ever polled queue `%(queue)s`.") % facts)
