@@ -9,7 +9,7 @@ from conductor_app.telemetry.metrics import WAITING_POLLS
 from tests.clients.shop_workflow import Shop
 from tests.clients.wait_until import eventually
 
-from .test_taskcluster_queue import LINUX, claimed, created
+from .test_taskcluster_queue import LINUX, claim_tasks, created
 
 
 def somebody_waits() -> bool:
@@ -44,6 +44,6 @@ def test_a_run_is_not_lost_to_an_abandoned_claim(server, hang_up):
     hang_up("POST", f"/api/queue/v1/claim-work/{LINUX}", '{"workerGroup": "here", "workerId": "gone"}')
     id = created(queue)
 
-    [claim] = claimed(queue)
+    [claim] = claim_tasks(queue)
 
     assert (claim["status"]["taskId"], claim["runId"], claim["workerId"]) == (id, 0, "w1")

@@ -10,7 +10,7 @@ from taskcluster.download import downloadArtifactToBuf
 from taskcluster.exceptions import TaskclusterRestFailure
 from taskcluster.utils import slugId
 
-from .test_taskcluster_auth import LACKING, Fleet, fleet, refused, root  # noqa: F401
+from .test_taskcluster_auth import LACKING, Fleet, fleet, refusal_of, root  # noqa: F401
 from .test_taskcluster_queue import LINUX, WORKER, definition
 
 LOG = "public/logs/live.log"
@@ -197,19 +197,19 @@ MISSING = (404, "ResourceNotFound")
 def test_an_unknown_artifact_is_not_found(job):
     other = slugId()
 
-    assert refused(job.queue.getArtifact, job.id, 0, "a") == MISSING
-    assert refused(job.queue.getLatestArtifact, other, "a") == MISSING
-    assert refused(job.queue.artifactInfo, job.id, 1, "a") == MISSING
-    assert refused(job.queue.listArtifacts, job.id, 1) == MISSING
-    assert refused(job.queue.listArtifacts, other, 0) == MISSING
-    assert refused(job.queue.listLatestArtifacts, other) == MISSING
+    assert refusal_of(job.queue.getArtifact, job.id, 0, "a") == MISSING
+    assert refusal_of(job.queue.getLatestArtifact, other, "a") == MISSING
+    assert refusal_of(job.queue.artifactInfo, job.id, 1, "a") == MISSING
+    assert refusal_of(job.queue.listArtifacts, job.id, 1) == MISSING
+    assert refusal_of(job.queue.listArtifacts, other, 0) == MISSING
+    assert refusal_of(job.queue.listLatestArtifacts, other) == MISSING
 
 
 def test_an_ended_attempt_accepts_no_artifacts_and_serves_existing_ones(job):
     job.send("public/a")
     job.queue.reportCompleted(job.id, 0)
 
-    assert refused(job.create, "public/b") == (409, "RequestConflict")
+    assert refusal_of(job.create, "public/b") == (409, "RequestConflict")
     assert job.fetch("public/a").content == BYTES
 
 
@@ -239,9 +239,9 @@ class TestWithScopes:
         id, worker = claim
 
         assert requests.put(self.create(worker, id, "public/a")["putUrl"], BYTES).status_code == 200
-        assert refused(self.create, worker, id, "public/a", 1) == LACKING
-        assert refused(self.create, worker, slugId(), "public/a") == LACKING
-        assert refused(self.create, fleet.queue(), id, "public/b") == LACKING
+        assert refusal_of(self.create, worker, id, "public/a", 1) == LACKING
+        assert refusal_of(self.create, worker, slugId(), "public/a") == LACKING
+        assert refusal_of(self.create, fleet.queue(), id, "public/b") == LACKING
 
     def test_public_artifacts_are_readable_by_anyone_and_others_by_scope(self, claim, fleet):  # noqa: F811
         id, worker = claim
@@ -250,10 +250,10 @@ class TestWithScopes:
         reader = fleet.queue(fleet.credentials("queue:get-artifact:private/*", id="reader"))
 
         assert requests.get(fleet.queue().getArtifact(id, 0, "public/a")["url"]).content == BYTES
-        assert refused(fleet.queue().getArtifact, id, 0, "private/a") == LACKING
+        assert refusal_of(fleet.queue().getArtifact, id, 0, "private/a") == LACKING
         assert requests.get(reader.buildSignedUrl("getArtifact", id, 0, "private/a")).content == BYTES
         assert requests.get(worker.buildUrl("getLatestArtifact", id, "private/a")).status_code == 403
-        assert refused(reader.listArtifacts, id, 0) == LACKING
+        assert refusal_of(reader.listArtifacts, id, 0) == LACKING
 
     def test_every_link_of_a_chain_requires_its_scope(self, claim, fleet):  # noqa: F811
         id, worker = claim

@@ -12,7 +12,7 @@ from taskcluster.upload import uploadFromBuf
 from taskcluster.utils import slugId
 
 from .test_taskcluster_artifacts import LACKING, MISSING, later
-from .test_taskcluster_auth import Fleet, fleet, refused, root  # noqa: F401
+from .test_taskcluster_auth import Fleet, fleet, refusal_of, root  # noqa: F401
 from .test_taskcluster_queue import LINUX, WORKER, definition
 
 NAME = "public/build/a b.bin"
@@ -58,7 +58,7 @@ def test_the_upload_and_download_of_the_client_succeed(job, size):
     data = os.urandom(size)
     made = job.create()
     job.upload(made, data)
-    assert refused(job.fleet.queue().artifact, job.id, 0, NAME) == MISSING
+    assert refusal_of(job.fleet.queue().artifact, job.id, 0, NAME) == MISSING
 
     job.finish(made)
 
@@ -79,10 +79,10 @@ def test_an_object_is_returned_with_its_hashes_to_authorized_callers(job):
 
     assert hashes["sha256"] == hashlib.sha256(b"x" * 100).hexdigest()
     assert reader.startDownload(made["name"], {"acceptDownloadMethods": {"simple": True}})["method"] == "simple"
-    assert refused(reader.startDownload, made["name"], {"acceptDownloadMethods": {}}) == (406, "NoMatchingMethod")
+    assert refusal_of(reader.startDownload, made["name"], {"acceptDownloadMethods": {}}) == (406, "NoMatchingMethod")
     assert requests.get(reader.buildSignedUrl("download", made["name"])).content == b"x" * 100
-    assert refused(reader.object, f"{made['name']}x") == LACKING
-    assert refused(job.objects().object, made["name"]) == LACKING
+    assert refusal_of(reader.object, f"{made['name']}x") == LACKING
+    assert refusal_of(job.objects().object, made["name"]) == LACKING
 
 
 def test_creating_the_same_artifact_again_returns_the_same_upload(job):
@@ -96,18 +96,18 @@ def test_an_object_is_there_when_its_upload_is_finished(job):
     listed = job.fleet.queue(job.fleet.credentials("*", id="all")).listArtifacts(job.id, 0)["artifacts"]
     assert [each["name"] for each in listed] == [NAME]
 
-    assert refused(job.finish, made) == FAULTY
+    assert refusal_of(job.finish, made) == FAULTY
     job.upload(made, b"x")
-    assert refused(job.finish, {"uploadId": slugId()}) == FAULTY
+    assert refusal_of(job.finish, {"uploadId": slugId()}) == FAULTY
     job.finish(made)
     job.finish(made)
 
     upload = {"projectId": made["projectId"], "uploadId": made["uploadId"]}
     objects = job.objects(made["credentials"])
     assert objects.finishUpload(made["name"], upload) == {}
-    assert refused(objects.finishUpload, made["name"], {**upload, "hashes": {"sha256": "00"}}) == CONFLICT
+    assert refusal_of(objects.finishUpload, made["name"], {**upload, "hashes": {"sha256": "00"}}) == CONFLICT
     again = {**upload, "expires": made["expires"], "proposedUploadMethods": {}}
-    assert refused(objects.createUpload, made["name"], again) == CONFLICT
+    assert refusal_of(objects.createUpload, made["name"], again) == CONFLICT
 
 
 def test_an_upload_belongs_to_its_artifact(job):
@@ -117,12 +117,12 @@ def test_an_upload_belongs_to_its_artifact(job):
              "proposedUploadMethods": {}}  # fmt: skip
 
     assert objects.createUpload(made["name"], asked)["uploadMethod"] == {}
-    assert refused(objects.createUpload, made["name"], {**asked, "uploadId": slugId()}) == CONFLICT
-    assert refused(objects.createUpload, f"{made['name']}x", asked) == LACKING
-    assert refused(objects.createUpload, made["name"], {**asked, "projectId": "other"}) == LACKING
+    assert refusal_of(objects.createUpload, made["name"], {**asked, "uploadId": slugId()}) == CONFLICT
+    assert refusal_of(objects.createUpload, f"{made['name']}x", asked) == LACKING
+    assert refusal_of(objects.createUpload, made["name"], {**asked, "projectId": "other"}) == LACKING
     inline = {"dataInline": {"contentType": "a/b", "objectData": "=!"}}
-    assert refused(objects.createUpload, made["name"], {**asked, "proposedUploadMethods": inline}) == FAULTY
-    assert refused(objects.finishUpload, made["name"], {"projectId": "none", "uploadId": made["uploadId"]}) == FAULTY
+    assert refusal_of(objects.createUpload, made["name"], {**asked, "proposedUploadMethods": inline}) == FAULTY
+    assert refusal_of(objects.finishUpload, made["name"], {"projectId": "none", "uploadId": made["uploadId"]}) == FAULTY
     with pytest.raises(TaskclusterRestFailure, match="no such object"):
         job.objects(job.fleet.credentials("*", id="all")).object("another")
 
@@ -130,4 +130,4 @@ def test_an_upload_belongs_to_its_artifact(job):
 def test_only_an_object_is_finished(job):
     job.queue.createArtifact(job.id, 0, NAME, {"storageType": "s3", "contentType": "a/b", "expires": later(hours=1)})
 
-    assert refused(job.finish, {"uploadId": slugId()}) == FAULTY
+    assert refusal_of(job.finish, {"uploadId": slugId()}) == FAULTY
