@@ -19,7 +19,8 @@ from ...web.api.view import ConductorRequest, ConductorView
 
 API_INFO = {
     "TITLE": "Conductor workflows and tasks",
-    "DESCRIPTION": "Durable workflows and tasks for your workers, with the REST API of Conductor.",
+    "DESCRIPTION": "Durable workflows for your workers, with Conductor's REST API "
+    "and pages on which operators repair what fails.",
     "VERSION": "1",
 }
 PAGE_TEMPLATE = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
