@@ -53,6 +53,7 @@ def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_can
     page.get_by_role("button", name="Pause", exact=True).click()
     expect(page.locator("main h1")).to_contain_text("Paused")
     page.get_by_role("button", name="Resume", exact=True).click()
+    expect(page.locator("main h1")).not_to_contain_text("Paused")
     bulk.run_due_operations()
     BulkOperation.objects.update(paced_at=operation.created_at - 10_000, due_at=0)
     bulk.run_due_operations()
