@@ -235,8 +235,14 @@ GATES: tuple[Gate, ...] = (
         "due",
         lambda f: _unlimited_if(f.visible_at <= f.now),
         "a.visible_at <= %(now)s",
-        sentence=lambda f: _("The task is delayed for another %(span)s.") % {"span": _seconds(f.visible_at - f.now)},
-        brief=lambda f: _("due in %(span)s") % {"span": _seconds(f.visible_at - f.now)},
+        sentence=lambda f: (
+            _("The task is delayed for another %(span)s.") % {"span": _seconds(f.visible_at - f.now)}
+            if f.visible_at < NEVER
+            else _("The task has no time yet: it is held.")
+        ),
+        brief=lambda f: (
+            _("due in %(span)s") % {"span": _seconds(f.visible_at - f.now)} if f.visible_at < NEVER else _("held")
+        ),
         open_sentence=gettext_lazy("The task is due."),
     ),
     Gate(

@@ -7,6 +7,9 @@ from conductor_app.runs.commands import debugging
 from conductor_app.runs.commands.debugging import BreakpointRequest, ContinueRequest
 from conductor_app.runs.models import Attempt, HistoryEntry, Run
 from conductor_app.runs.store import loading as store
+from conductor_app.tasks.commands import queues
+from conductor_app.tasks.pages.actions import task_actions
+from conductor_app.tasks.queries.waiting import verdicts_on
 from conductor_app.utils import fault_points
 from tests.builders import step
 from tests.runs.test_parallel import at_once
@@ -32,6 +35,22 @@ def test_a_stop_is_part_of_the_rows_so_a_restart_keeps_it(clock):
     task = store.load_run(scenario.id).task_of_attempt(id)
     assert task is not None
     assert task.is_stopped
+    assert scenario.worker("b").polls() == []
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("go", [queues.skip_delay, queues.move_to_front])
+def test_no_action_on_the_queue_passes_a_breakpoint(clock, go):
+    scenario = stopped(clock)
+    [id] = stopped_attempts(scenario.id)
+
+    with pytest.raises(Conflict, match="stopped at a breakpoint"):
+        go(id, "olga")
+
+    attempt = Attempt.objects.select_related("task__run").get(pk=id)
+    assert {"now", "front"} & {action.name for action in task_actions(attempt, clock.now(), lambda name: True)} == set()
+    due = next(each for each in verdicts_on(attempt, clock.now()) if each.gate == "due")
+    assert due.sentence == "The task has no time yet: it is held."
     assert scenario.worker("b").polls() == []
 
 

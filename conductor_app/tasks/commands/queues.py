@@ -131,9 +131,9 @@ def move_to_front(attempt_id: str, by: str, reason: str = "") -> None:
     """Move a pending attempt to the front of its queue, and skip its delay. It does not wait for the turn of its key.
 
     Raises:
-        Conflict: when the attempt is not pending in a queue.
+        Conflict: when the attempt is not pending in a queue, or is held.
     """
-    attempt = _find_pending_attempt(attempt_id)
+    attempt = _find_movable_attempt(attempt_id)
     others = Attempt.objects.pending(attempt.queue).exclude(pk=attempt_id)
     highest = max(others.aggregate(highest=Max("priority"))["highest"] or 0, attempt.priority)
     first = others.filter(priority=highest).aggregate(first=Min("visible_at"))["first"]
@@ -148,9 +148,9 @@ def skip_delay(attempt_id: str, by: str, reason: str = "") -> None:
     """Skip the delay of a pending attempt. Workers claim it in queue order.
 
     Raises:
-        Conflict: when the attempt is not pending in a queue, or has no delay left.
+        Conflict: when the attempt is not pending in a queue, is held, or has no delay left.
     """
-    attempt, now = _find_pending_attempt(attempt_id), clock.now()
+    attempt, now = _find_movable_attempt(attempt_id), clock.now()
     if attempt.visible_at <= now:
         raise Conflict(f"Task {attempt.task} is not delayed: workers can claim it already.")
     _change_position(attempt, "skip delay", by, reason, visible_at=now)
@@ -188,11 +188,11 @@ def delay_until(attempt_id: str, until_at: int, by: str, reason: str = "") -> No
 
     Raises:
         Invalid: when `until_at` is in the past.
-        Conflict: when the attempt is not pending in a queue.
+        Conflict: when the attempt is not pending in a queue, or is held.
     """
     if until_at <= clock.now():
         raise Invalid("The end of the delay is in the past.")
-    _change_position(_find_pending_attempt(attempt_id), "hold", by, reason, visible_at=until_at)
+    _change_position(_find_movable_attempt(attempt_id), "hold", by, reason, visible_at=until_at)
 
 
 def cancel_attempt(attempt_id: str, by: str, reason: str = "") -> None:
@@ -230,6 +230,17 @@ def _find_pending_attempt(attempt_id: str) -> Attempt:
     attempt = _find_attempt(attempt_id)
     if attempt.status != "PENDING" or not attempt.queue:
         raise Conflict(f"Task {attempt_id} is {attempt.status}: it does not wait in a queue.")
+    return attempt
+
+
+def _find_movable_attempt(attempt_id: str) -> Attempt:
+    """Return a pending attempt whose time may be changed: a new time would end a stop or the hold of its run."""
+    attempt = _find_pending_attempt(attempt_id)
+    if attempt.visible_at >= NEVER:
+        raise Conflict(
+            f"Task {attempt.task} is stopped at a breakpoint, or its run waits for a limit of parallel runs. Continue "
+            "it in the debugger, or raise the limit."
+        )
     return attempt
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...core.snapshot import NEVER
 from ...core.states import ATTEMPT, RUN
 from ...core.step_types.waiting import Wait, WaitForWebhook, Yield
 from ...definitions.store import step_after
@@ -51,8 +52,13 @@ def _is_queued(attempt: Attempt, now: int) -> bool:
     return attempt.status == "PENDING" and attempt.queue != ""
 
 
+def _is_movable(attempt: Attempt, now: int) -> bool:
+    """Return True if the task waits in a queue, and neither at a breakpoint nor for a limit of parallel runs."""
+    return _is_queued(attempt, now) and attempt.visible_at < NEVER
+
+
 def _is_delayed(attempt: Attempt, now: int) -> bool:
-    return _is_queued(attempt, now) and attempt.visible_at > now
+    return _is_movable(attempt, now) and attempt.visible_at > now
 
 
 def _is_leased(attempt: Attempt, now: int) -> bool:
@@ -93,7 +99,7 @@ TASK_ACTIONS: dict[str, TaskAction] = {
             gettext_lazy("Moves the task to the front of its queue and skips its delay."),
             gettext_lazy("The task runs next."),
             lambda attempt, form_data, by, reason: queue_commands.move_to_front(attempt.pk, by, reason),
-            _is_queued,
+            _is_movable,
             "next",
         ),
         TaskAction(
