@@ -114,10 +114,13 @@
       if (this.root.dataset.rev && !force) url.searchParams.set("rev", this.root.dataset.rev);
       this.busy = true;
       this.requestedAt = Date.now();
+      // The reply of an earlier selection may arrive last.
+      const number = this.requests = (this.requests || 0) + 1, isOld = () => number !== this.requests;
       let response;
       try {
         response = await fetch(url, { headers: { "X-Requested-With": "fetch" }, redirect: "manual" });
         respondedAt = Date.now();
+        if (isOld()) return;
         if (!response.ok) {
           this.errorElement?.remove();
           this.errorElement = await errorPanel(response, () => response.status === SIGNED_OUT ? location.reload() : this.update());
@@ -125,15 +128,18 @@
           this.isGone = PERMANENT_STATUSES.includes(response.status);
           throw new Error(response.status);
         }
-        if (response.status !== 204) this.apply(await response.text(), response.headers.get("X-Revision"));
+        const html = response.status === 204 ? null : await response.text();
+        if (isOld()) return;
+        if (html !== null) this.apply(html, response.headers.get("X-Revision"));
         this.errorElement?.remove();
         Object.assign(this, { updatedAt: Date.now(), failed: false, isGone: false, errorElement: null });
       } catch (error) {
+        if (isOld()) return;
         this.failed = true;
         if (!response) unreachableAt = Date.now();
         if (force && !this.errorElement) throw error;
       } finally {
-        this.busy = false;
+        if (!isOld()) this.busy = false;
       }
     }
 

@@ -1,5 +1,7 @@
 """The page of a run in a browser: it follows the run, and one choice holds on all tabs."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -162,6 +164,29 @@ def test_keys_zoom_the_timeline(page, failed):
     expect(page.get_by_role("link", name="Fit")).to_be_visible()
     page.keyboard.press("-")
     page.keyboard.press("0")
+
+    expect(page.get_by_role("link", name="Fit")).to_have_count(0)
+
+
+def test_a_late_reply_to_an_earlier_selection_changes_nothing(page, failed):
+    page.goto(page_of(failed, "?task=-"))
+    page.keyboard.press("+")
+    expect(page.get_by_role("link", name="Fit")).to_be_visible()
+    held = []
+
+    def hold_first(route):
+        if held or "from=" not in route.request.url:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route("**/*", hold_first)
+    with page.expect_request(re.compile("from=")):
+        page.keyboard.press("+")
+    page.keyboard.press("0")
+    expect(page.get_by_role("link", name="Fit")).to_have_count(0)
+    with page.expect_response(lambda response: response.request == held[0].request):
+        held[0].continue_()
 
     expect(page.get_by_role("link", name="Fit")).to_have_count(0)
 
