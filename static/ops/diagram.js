@@ -158,7 +158,13 @@
     }
   };
 
+  // The event of a scroll comes with the next frame, an update may come before it.
+  const savePlaces = () => {
+    for (const state of states.values()) if (state.view?.isConnected) [state.left, state.top] = [state.view.scrollLeft, state.view.scrollTop];
+  };
+
   update();
+  document.addEventListener("ops:changing", savePlaces);
   document.addEventListener("ops:changed", update);
   const place = document.querySelector("[data-picture]");
   if (place) new MutationObserver(update).observe(place, { childList: true });

@@ -146,6 +146,7 @@
     apply(html, revision) {
       const before = announcedTexts(this.root), wasFinal = this.final;
       const fresh = parseHtml(html);
+      document.dispatchEvent(new CustomEvent("ops:changing", { detail: this.root }));
       morphChildren(this.root, fresh);
       if (revision) this.root.dataset.rev = revision;
       if (fresh.querySelector("[data-final]") || this.root.querySelector("[data-final]")) this.root.dataset.final = "";

@@ -124,12 +124,12 @@ def test_an_iteration_of_a_loop_is_chosen_in_the_diagram(page, large):
 
 def test_a_step_is_selected_without_leaving_the_place_in_the_diagram(page, large):
     page.goto(large)
-    # A person clicks after the event of the scroll, which the browser sends with its next frame.
+    # An update that comes before the event of the scroll, which the browser sends with its next frame.
     view_of(page).evaluate(
-        """view => new Promise(done => {
-            view.addEventListener("scroll", () => requestAnimationFrame(done), { once: true });
+        """view => {
             view.scrollTo(view.scrollLeft, 40);
-        })"""
+            for (const name of ["ops:changing", "ops:changed"]) document.dispatchEvent(new CustomEvent(name));
+        }"""
     )
     page.locator(".diagram-node[data-ref=scan_page]").dispatch_event("click")
 

@@ -146,6 +146,7 @@ def test_a_wrong_reference_is_named_with_the_nearest_step_after_three_clicks(pag
     page.goto("/admin/conductor/workflowdefinition/")
     click(page.locator("#result_list").get_by_role("link", name=re.compile("^receipts")).first)
     click(page.get_by_role("link", name="Edit", exact=True))
+    page.wait_for_url("**/edit/")
     click(node(page, "notify"))
     with page.expect_response("**/canvas/"):
         page.locator('[data-panel] input[value="${charge.output.mail}"]').fill("${chrage.output.mail}")

@@ -509,6 +509,14 @@ def test_without_a_script_the_page_applies_the_action_and_keeps_the_draft(operat
     assert WorkflowDefinition.objects.count() == 1
 
 
+def test_the_address_selects_a_step_whose_box_was_clicked_before_the_script_was_there(operator, order):
+    page = operator.get(f"{WORKFLOWS}{order.pk}/edit/?task=ship")
+    unknown = operator.get(f"{WORKFLOWS}{order.pk}/edit/?task=gone")
+
+    assert page.context["panel"] == "step" and page.context["state"].at == "tasks[1]"
+    assert unknown.context["panel"] == "settings"
+
+
 def test_without_a_script_invalid_text_stays_as_it_is(operator, order):
     page = operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": '{"half', "canvas": "add:WAIT"})
 

@@ -378,7 +378,9 @@ class CanvasPages(DefinitionAdmin):
         return self._render_editor(request, form, row, editing_start, **panel, **messages)
 
     def get_panel(self, request: HttpRequest, row: Any, result: CheckResult) -> dict[str, Any]:
-        """Return the form of the workflow, which the panel shows first."""
+        """Return the form of the step in the address (`?task=`), which its box links to, or that of the workflow."""
         if result.document is None or is_too_deep(result.document) or "canvas" in request.POST:
             return {}
-        return panel_context(CanvasState(result.document, ""), result, {"is_named": "yes" if row else ""})
+        task = request.GET.get("task")
+        at = next((spot.path for spot in walk(result.document.get("tasks")) if task and spot.ref == task), "")
+        return panel_context(CanvasState(result.document, "", at), result, {"is_named": "yes" if row else ""})
