@@ -67,7 +67,7 @@ def restore(*arguments: str) -> str:
 
 def test_a_restored_run_is_the_run_that_was_removed(api, clock, archive):
     api.define(simple("pay"), maskedFields=["card"], outputParameters={"all": "${pay.output}"})
-    workflow_id = finish(api, input={"card": "4111", "text": MUCH, "n": 1.5}, correlationId="order 7")
+    workflow_id = finish(api, input={"card": "4111-1111", "text": MUCH, "n": 1.5}, correlationId="order 7")
     sealed = Run.objects.filter(pk=workflow_id).values("input_size", "output_size", "revision").get()
     counts = [model.objects.filter(run_id=workflow_id).count() for model in (Task, Attempt, HistoryEntry)]
     [before], log = (
@@ -87,7 +87,7 @@ def test_a_restored_run_is_the_run_that_was_removed(api, clock, archive):
     assert Run.objects.filter(pk=workflow_id).values("input_size", "output_size", "revision").get() == sealed
     assert [model.objects.filter(run_id=workflow_id).count() for model in (Task, Attempt, HistoryEntry)] == counts
     assert api.get(f"/tasks/{after['tasks'][0]['taskId']}/log").json() == log.json()
-    assert "4111" not in json.dumps(lines_of(archive))
+    assert "4111-1111" not in json.dumps(lines_of(archive))
     payload = StoredPayload.objects.get(uses__run_id=workflow_id)
     assert payload.expires_at is None and payload.size > len(MUCH)
 
