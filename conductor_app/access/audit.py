@@ -5,10 +5,10 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
-from django.db import transaction
 from django.db.models import F, Model
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
+from ..db.database import transaction
 from ..telemetry import log_context
 from ..utils import clock
 from ..utils.differences import Difference, find_differences

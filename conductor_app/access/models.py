@@ -7,7 +7,8 @@ from django.db import models
 from django.db.models import F, Q, Value
 from django.db.models.functions import Coalesce
 
-from ..db.fields import Authored, DocumentField, KeyOrNone, MomentField, UserKeyField
+from ..db.database import is_default
+from ..db.fields import OF_USERS, Authored, DocumentField, KeyOrNone, MomentField, UserKeyField
 
 MAX_CALLER_LENGTH = 320
 
@@ -19,7 +20,7 @@ class Application(models.Model):
 
     id = models.CharField("application id", max_length=64, primary_key=True)
     name = models.CharField(max_length=255)
-    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="application")
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, related_name="application", **OF_USERS)
     created_at = MomentField()
     created_by = models.CharField(max_length=255, default="", blank=True)
     updated_at = MomentField(default=0)
@@ -84,7 +85,7 @@ class UserProfile(models.Model):
     `is_invited`: the person may sign in by single sign-on without a group, because an administrator gave it grants.
     """
 
-    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="profile")
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, related_name="profile", **OF_USERS)
     contact = DocumentField(default=dict)
     link_until = MomentField(null=True)
     is_invited = models.BooleanField(default=False, db_default=False)
@@ -96,15 +97,20 @@ class UserProfile(models.Model):
 class GroupProfile(models.Model):
     """Additional columns of a Django group. A group with a `role` is that role."""
 
-    group = models.OneToOneField("auth.Group", on_delete=models.CASCADE, related_name="profile")
+    group = models.OneToOneField("auth.Group", related_name="profile", **OF_USERS)
     role = models.CharField(max_length=100, unique=True, null=True, blank=True)
     description = models.TextField(default="", blank=True)
-    roles = models.ManyToManyField("auth.Group", related_name="given_to", blank=True)
+    roles = models.ManyToManyField("auth.Group", related_name="given_to", blank=True, db_constraint=is_default())
     default_access = DocumentField(default=dict)
     contact = DocumentField(default=dict)
 
     def __str__(self) -> str:
         return str(self.group)
+
+
+if not is_default():
+    # `OF_USERS` for the table between, whose keys Django declares.
+    GroupProfile.roles.through._meta.get_field("group").remote_field.on_delete = models.DO_NOTHING  # type: ignore[union-attr]
 
 
 class Grant(models.Model):
@@ -114,10 +120,8 @@ class Grant(models.Model):
     with `*` too: only `is_prefix` makes a grant one of a prefix.
     """
 
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="grants"
-    )
-    group = models.ForeignKey("auth.Group", on_delete=models.CASCADE, null=True, blank=True, related_name="grants")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, related_name="grants", **OF_USERS)
+    group = models.ForeignKey("auth.Group", null=True, blank=True, related_name="grants", **OF_USERS)
     target_type = models.CharField(max_length=32)
     target_id = models.CharField(max_length=512)
     is_prefix = models.BooleanField("prefix", default=False, db_default=False)
@@ -267,7 +271,7 @@ class CallerQuota(models.Model):
     default's; 0 is no limit.
     """
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, **OF_USERS)
     client = models.ForeignKey(Client, on_delete=models.CASCADE, null=True, blank=True)
     starts_per_second = models.FloatField(null=True, blank=True)
     polls_per_second = models.FloatField(null=True, blank=True)
@@ -308,7 +312,7 @@ class TokenBucket(models.Model):
 class ExternalIdentity(models.Model):
     """The account of a user at an OpenID Connect provider, by the subject that the provider never reuses."""
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="external_identities")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, related_name="external_identities", **OF_USERS)
     issuer = models.CharField(max_length=255)
     subject = models.CharField(max_length=255)
 
@@ -326,7 +330,7 @@ class SecondFactor(models.Model):
     code, which is not accepted again.
     """
 
-    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="second_factor")
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, related_name="second_factor", **OF_USERS)
     sealed_key = models.TextField()
     last_step = models.BigIntegerField(default=0)
     created_at = MomentField()
@@ -338,7 +342,7 @@ class SecondFactor(models.Model):
 class RecoveryCode(models.Model):
     """An unused recovery code of a user, stored as a hash."""
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="recovery_codes")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, related_name="recovery_codes", **OF_USERS)
     code_hash = models.CharField(max_length=64)
 
     class Meta:
@@ -351,9 +355,7 @@ class RecoveryCode(models.Model):
 class Preference(models.Model):
     """A preference of a user, by name."""
 
-    user = models.OneToOneField(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="preference"
-    )
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, primary_key=True, related_name="preference", **OF_USERS)
     choices = DocumentField(default=dict)
 
     def __str__(self) -> str:

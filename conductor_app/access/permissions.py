@@ -19,10 +19,11 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser, Group, Permission, User
-from django.db import connection, transaction
+from django.db import router
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from ..core.errors import Conflict, Invalid, NotFound
+from ..db.database import alias, connection, transaction
 from ..db.fields import UserKey
 from ..utils import clock, process_state
 from .models import AccessKey, AccessRevision, Application, Grant, GroupProfile, Tag
@@ -322,6 +323,12 @@ class PagePermissions(PermissionSet):
     @property
     def _all(self) -> PermissionSet:
         return permission_set_of(self._user.pk)
+
+
+def other_database_of_users() -> str:
+    """Return the database of users, groups or permissions if it is not that of this app, otherwise ""."""
+    found = {router.db_for_read(model) for model in (get_user_model(), Group, Permission)}
+    return min(found - {alias()}, default="")
 
 
 def read_permission_set(user_id: UserKey) -> PermissionSet:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, NamedTuple
 
-from django.db import connection, transaction
 from django.db.models import Max
 
 from ..core.errors import Busy, Invalid, NotFound, QuotaExceeded
+from ..db.database import connection, transaction
 from ..db.fields import UserKey, users_have_numbers
 from ..utils import clock, process_state
 from .audit import record_access_change

@@ -14,12 +14,12 @@ from django.contrib.auth import BACKEND_SESSION_KEY, SESSION_KEY, get_user_model
 from django.contrib.auth.models import User
 from django.core import signing
 from django.core.signing import Signer
-from django.db import transaction
 from django.http import HttpRequest
 from django.urls import get_script_prefix
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from ..core.errors import Forbidden, Invalid, Unauthenticated
+from ..db.database import transaction
 from ..settings import conf
 from ..utils import clock, process_state
 from .models import AccessKey, Application

@@ -11,13 +11,14 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from ..access import audit, encryption
 from ..access.authentication import current_user_id
 from ..bulk import selections
 from ..core import alerts
 from ..core.errors import Conflict, Invalid, NotFound
+from ..db.database import transaction
 from ..runs.models import ALERT, PUBLISH
 from ..runs.store.due_rows import handle_each
 from ..runs.store.outbox import send

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from django.db import transaction
-
 from ..access import audit
 from ..access.authentication import current_user_id
 from ..core.errors import Conflict, Invalid, NotFound, RequestRefused
 from ..core.primitives import derived_id
 from ..core.snapshot import NEVER
 from ..core.states import BULK, CANARY, GATHERING, WATCHING, WORKING
+from ..db.database import transaction
 from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..runs.commands import control
 from ..runs.commands.plans import Operation, apply_operation

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from django.db import transaction
 from django.db.models import Max, Min, QuerySet
 
 from ..access.authentication import acting_as_owner
@@ -17,6 +16,7 @@ from ..core.errors import Forbidden, RequestRefused
 from ..core.primitives import lowest_id_at
 from ..core.snapshot import NEVER
 from ..core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
+from ..db.database import transaction
 from ..db.statements import execute
 from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..runs.models import Run

@@ -15,6 +15,7 @@ from ..core.primitives import JsonValue
 from ..utils import process_state
 from ..utils.json_values import has_long_number
 from ..utils.process_state import Wiring
+from .database import is_default
 
 
 class MomentField(models.BigIntegerField):  # type: ignore[type-arg]
@@ -37,6 +38,10 @@ class IdField(models.CharField):  # type: ignore[type-arg]
         return f"{name}({self.max_length})"
 
 
+OF_USERS: dict[str, Any] = (
+    {"on_delete": models.CASCADE} if is_default() else {"on_delete": models.DO_NOTHING, "db_constraint": False}
+)
+"""Arguments of foreign keys to tables of users and groups. They are rarely in another database than `default`."""
 UserKey = int | str
 """The key of a user in this app: the primary key if that is a number, otherwise its text."""
 

@@ -65,6 +65,8 @@ class AddUniqueConstraintWithoutLock(migrations.AddConstraint):
             super().database_forwards(app_label, schema_editor, from_state, to_state)
             return
         model = to_state.apps.get_model(app_label, self.model_name)
+        if not self.allow_migrate_model(schema_editor.connection.alias, model):
+            return
         statement = str(self.constraint.create_sql(model, schema_editor))
         with _unlimited_lock_wait(schema_editor):
             schema_editor.execute(statement.replace("UNIQUE INDEX", "UNIQUE INDEX CONCURRENTLY", 1), params=None)
@@ -130,9 +132,10 @@ class SetFillFactor(migrations.operations.base.Operation):
         self._alter(app_label, schema_editor, to_state, "RESET (fillfactor)")
 
     def _alter(self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, state: ProjectState, change: str) -> None:
-        if schema_editor.connection.vendor == "postgresql":
-            table = state.apps.get_model(app_label, self.model_name)._meta.db_table
-            schema_editor.execute(f"ALTER TABLE {schema_editor.quote_name(table)} {change}")
+        model = state.apps.get_model(app_label, self.model_name)
+        database = schema_editor.connection
+        if database.vendor == "postgresql" and self.allow_migrate_model(database.alias, model):
+            schema_editor.execute(f"ALTER TABLE {schema_editor.quote_name(model._meta.db_table)} {change}")
 
     def describe(self) -> str:
         """Return the description for `migrate --plan`."""

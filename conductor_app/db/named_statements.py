@@ -23,7 +23,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
-from django.db import connection
+from .database import connection
 
 FOLDER = files("conductor_app")
 HEADER = re.compile(r"^ *-- (name|fragment): (\w+)$", re.MULTILINE)

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from itertools import count
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import Connection, DataError, OperationalError, capabilities
 from psycopg.adapt import Transformer
@@ -20,6 +20,7 @@ from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 from ..settings import conf
+from .database import alias
 
 Statement = tuple[str, Sequence[Any]]
 EncodedStatement = tuple[str, list[bytes | None]]
@@ -38,7 +39,7 @@ _statement_numbers = count()
 
 def execute_batch(statements: Sequence[Statement]) -> list[tuple[int, list[int]]]:
     """Execute the statements in order. Returns the number of rows that each changed, and the ids that it returned."""
-    return _changes(statements, _send_statements(statements, connections[DEFAULT_DB_ALIAS]))
+    return _changes(statements, _send_statements(statements, connections[alias()]))
 
 
 def commit_batch(
@@ -48,7 +49,7 @@ def commit_batch(
 
     Returns the results of `execute_batch`, and all rows of each query.
     """
-    database = connections[DEFAULT_DB_ALIAS]
+    database = connections[alias()]
     results = _send_statements([*statements, *queries, COMMIT], database)
     reader = Transformer(database.connection)
     rows = [_load_rows(reader, result) for result in results[len(statements) : -1]]
@@ -74,7 +75,7 @@ def fetch(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 def fetch_together(queries: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
     """Return all rows of each query."""
-    database = connections[DEFAULT_DB_ALIAS]
+    database = connections[alias()]
     results = _send_statements(queries, database)
     reader = Transformer(database.connection)
     return [_load_rows(reader, result) for result in results]

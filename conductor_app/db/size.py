@@ -9,11 +9,11 @@ from pathlib import Path
 from shutil import disk_usage
 from typing import Any
 
-from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from ..settings import conf
 from ..utils import clock
+from .database import connection
 
 MAX_STATEMENTS = 10
 MAX_VALUE = 10

@@ -5,10 +5,11 @@ from contextlib import contextmanager, nullcontext
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from django.db import DEFAULT_DB_ALIAS, connection, connections, models, transaction
+from django.db import connections, models
 
 from ..settings import conf
 from . import pipeline
+from .database import alias, connection, transaction
 
 Result = TypeVar("Result")
 MAX_BATCH_ROWS = 500
@@ -96,7 +97,7 @@ def execute_in_transaction(work: Callable[[], Result], *, is_one_statement: bool
     Raises:
         DatabaseError: when the transaction fails. Other exceptions are those of the work, which is undone then.
     """
-    database: Any = connections[DEFAULT_DB_ALIAS]
+    database: Any = connections[alias()]
     if database.vendor == "sqlite" and not database.in_atomic_block:
         # Another Django project may use Django's own backend.
         share = getattr(database, "share_transaction", None)
@@ -116,7 +117,7 @@ def _execute(sql: str, params: Sequence[Any]) -> StatementResult:
 def _bypasses_cursors() -> bool:
     """Return True if statements bypass Django's cursors: on PostgreSQL, unless queries are logged or wrapped."""
     # Each attribute of `connection` finds the connection of the thread again.
-    database = connections[DEFAULT_DB_ALIAS]
+    database = connections[alias()]
     return (
         database.vendor == "postgresql"
         and not (database.queries_logged or database.execute_wrappers)

@@ -6,12 +6,13 @@ Each change of a definition invalidates the caches of all processes.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from ..access import audit
 from ..access.permissions import require_plain_name
 from ..core.document.reading import extract_definitions, read_definition
 from ..core.errors import Conflict, Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
+from ..db.database import transaction
 from ..db.fields import strip_nul
 from ..utils import clock, process_state
 from .models import DefinitionDraft, SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition

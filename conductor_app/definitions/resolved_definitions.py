@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from django.db import transaction
-
 from ..core.definition import Definition, map_bodies, type_of
 from ..core.document.reading import ALLOWED_SECRETS
 from ..core.errors import NotFound, RequestRefused, ValidationFailed
@@ -15,6 +13,7 @@ from ..core.primitives import JsonValue
 from ..core.secret_places import limit_runtime_metadata
 from ..core.step_types.sub_workflows import SubWorkflow
 from ..core.validation.checks import inline_errors, workflow_errors
+from ..db.database import transaction
 from ..db.fields import strip_nul
 from ..utils import process_state
 from .models import TaskDefinition, WorkflowDefinition

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 import jsonschema_rs
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.db.models import Max
 
 from ..access.authentication import current_user_id
@@ -21,6 +21,7 @@ from ..core.errors import Busy, Conflict, NotFound, ValidationError, ValidationF
 from ..core.primitives import JsonValue
 from ..core.schemas import is_checked_quickly
 from ..core.validation.findings import UNUSABLE_SCHEMA, WARNING, LintFinding
+from ..db.database import transaction
 from ..db.fields import strip_nul
 from ..scripts import pool
 from ..utils import clock

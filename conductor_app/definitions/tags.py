@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.apps import apps
-from django.db import transaction
 
 from ..access.audit import record_access_change
 from ..access.authentication import Actor
@@ -22,6 +21,7 @@ from ..access.permissions import (
     WORKFLOW_DEF,
 )
 from ..core.errors import Invalid, NotFound
+from ..db.database import transaction
 from .commands import save_workflow
 from .models import WorkflowDefinition
 

@@ -4,12 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
-from django.db import transaction
-
 from ..access import audit
 from ..core.errors import Conflict, Invalid, NotFound
 from ..core.failure_grouping import normalize_message
 from ..core.states import FAILURE, RESOLVED
+from ..db.database import transaction
 from . import store
 from .models import Failure, FailureGroup, HourlyFailureCount
 

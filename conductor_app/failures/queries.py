@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import connection
 from django.db.models import (
     BooleanField,
     Case,
@@ -31,6 +30,7 @@ from ..access.visibility import visible, visible_names
 from ..core.failure_grouping import build_of
 from ..core.primitives import JsonValue
 from ..core.states import FAILURE, IGNORED, REGRESSED, RESOLVED
+from ..db.database import connection
 from ..runs.models import Attempt, Run, RunLabel, Task
 from ..utils.formatting import DAY, HOUR, TimeRange
 from .models import Failure, FailureGroup, HourlyFailureCount

@@ -8,8 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from django.db import transaction
-
 from ..access import audit
 from ..access.authentication import Actor, Target, current_user_id, is_allowed
 from ..core import decide
@@ -25,6 +23,7 @@ from ..core.schemas import schema_question, violation_sentence
 from ..core.snapshot import NEVER, Run
 from ..core.step_types.waiting import Human
 from ..core.timers import next_timer
+from ..db.database import transaction
 from ..db.fields import dumps, strip_nul
 from ..definitions.schemas import check_against_schema, schema_error
 from ..payloads import commands as payload_storage

@@ -6,13 +6,14 @@ A template has a name and a version. Each change is written to the audit log.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.db.models import Max
 
 from ..core.errors import Conflict, NotFound, ValidationError, ValidationFailed
 from ..core.human_tasks import named_template, read_form_template
 from ..core.primitives import JsonValue
 from ..core.step_types.waiting import Human
+from ..db.database import transaction
 from ..definitions.schemas import schema_error
 from ..definitions.store import record_definition_change
 from ..utils import clock

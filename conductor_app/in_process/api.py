@@ -2,7 +2,7 @@
 
 Each function is part of the caller's transaction if there is one: a workflow that is started within
 `transaction.atomic()` exists if and only if the transaction commits, and its workers learn of it after the commit.
-Without a transaction, each function commits on its own. All of them use the database `default`.
+Without a transaction, each function commits on its own. All of them use the database of the app.
 
 The module imports nothing of Django, so that models and `tasks.py` modules can import its functions at any time.
 """
@@ -243,10 +243,12 @@ def _require_usable_transaction() -> None:
     Raises:
         TransactionManagementError: when the connection is in that state.
     """
-    from django.db import DEFAULT_DB_ALIAS, connections
+    from django.db import connections
     from django.db.transaction import TransactionManagementError
 
-    connection = connections[DEFAULT_DB_ALIAS]
+    from ..db.database import alias
+
+    connection = connections[alias()]
     if not connection.in_atomic_block and not connection.get_autocommit():
         raise TransactionManagementError(
             "Autocommit is off. Use transaction.atomic() for a transaction that includes workflows."

@@ -8,16 +8,18 @@ from django.apps import apps
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, router
+from django.db import DatabaseError, connections, router
 from django.urls import get_resolver
 from django.utils.module_loading import import_string
 
+from ..db.database import alias
 from ..settings import conf
 
 OWN_SQLITE = "conductor_app.db.sqlite"
 REQUIRED_APPS = ("django.contrib.auth", "django.contrib.contenttypes")
 """The apps whose tables those of this app refer to."""
 PAGE_APPS = ("django.contrib.admin", "django.contrib.messages", "django.contrib.staticfiles")
+ROUTER = "conductor_app.in_process.routers.ConductorRouter"
 SESSION_APP = "django.contrib.sessions"
 PAGE_MIDDLEWARE = (
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -49,20 +51,29 @@ def check_database(**_: object) -> list[CheckMessage]:
     """Check that the tables are in a database that can be used, whose writers wait."""
     from ..runs.models import Run
 
-    if (alias := router.db_for_write(Run)) != DEFAULT_DB_ALIAS:
+    if alias() not in connections:
         return [
             Error(
-                f"A database router sends the tables of conductor_app to the database {alias!r}.",
-                hint="They must be in the database 'default': the app's transactions and statements name no other one, "
-                "and its foreign keys lead to the tables of users and groups there.",
+                f"CONDUCTOR['DATABASE'] is {alias()!r}, but DATABASES has no such database.",
+                hint=f"Add it to DATABASES, or name one of: {', '.join(connections)}.",
                 id="conductor.E003",
             )
         ]
-    database = connections[DEFAULT_DB_ALIAS]
+    wrong = {router.db_for_read(Run), router.db_for_write(Run)} - {alias()}
+    if wrong or not router.allow_migrate_model(alias(), Run):
+        return [
+            Error(
+                f"CONDUCTOR['DATABASE'] is {alias()!r}, but the database routers send the tables of conductor_app to "
+                f"{min(wrong, default='no database')!r}.",
+                hint=f"Put {ROUTER!r} first in DATABASE_ROUTERS, and name the database in CONDUCTOR['DATABASE'].",
+                id="conductor.E003",
+            )
+        ]
+    database = connections[alias()]
     if database.vendor not in ("sqlite", "postgresql"):
         return [
             Error(
-                f"The database 'default' is {database.display_name}, which conductor_app does not support.",
+                f"The database {alias()!r} is {database.display_name}, which conductor_app does not support.",
                 hint="Use PostgreSQL or SQLite.",
                 id="conductor.E004",
             )
@@ -72,7 +83,7 @@ def check_database(**_: object) -> list[CheckMessage]:
     if database.vendor == "sqlite" and options["ENGINE"] != OWN_SQLITE and not is_immediate:
         return [
             Warning(
-                "Transactions of the SQLite database 'default' that read before they write fail with 'database is "
+                f"Transactions of the SQLite database {alias()!r} that read before they write fail with 'database is "
                 "locked' when another process writes meanwhile.",
                 hint=f"Set ENGINE to {OWN_SQLITE!r}, or the option transaction_mode to 'IMMEDIATE'.",
                 id="conductor.W002",
@@ -83,6 +94,8 @@ def check_database(**_: object) -> list[CheckMessage]:
 
 def check_pages(**_: object) -> list[CheckMessage]:
     """Check, if `urls.py` includes the pages, that the project has the apps and the middleware for them."""
+    from ..access.permissions import other_database_of_users
+
     if not _has_pages():
         return []
     wanted_apps = [*PAGE_APPS, *([SESSION_APP] if settings.SESSION_ENGINE.endswith("db") else [])]
@@ -94,6 +107,15 @@ def check_pages(**_: object) -> list[CheckMessage]:
         wanted = import_string(name)
         if not any(issubclass(each, wanted) for each in classes):
             found.append(_missing("middleware", name, "MIDDLEWARE"))
+    if other := other_database_of_users():
+        found.append(
+            Error(
+                "The pages of conductor_app join its tables with those of users, groups and permissions, which are in "
+                f"the database {other!r}, not in {alias()!r}.",
+                hint="Remove conductor_app.in_process.urls from urls.py, or have these tables in one database.",
+                id="conductor.E008",
+            )
+        )
     return found
 
 
@@ -124,12 +146,12 @@ def _missing(what: str, name: str, setting: str) -> Error:
 
 
 def check_definitions(databases: Sequence[str] | None = None, **_: object) -> list[CheckMessage]:
-    """Check, with `check --database default`, that the database has the definitions of the project."""
+    """Check, with `check --database NAME`, that the database has the definitions of the project."""
     from ..core.errors import RequestRefused
     from ..tools.remote.files import FolderError
     from .definitions import plan_project
 
-    if DEFAULT_DB_ALIAS not in (databases or ()):
+    if alias() not in (databases or ()):
         return []
     try:
         found = plan_project("check")

@@ -11,13 +11,13 @@ from time import monotonic
 from typing import Any
 
 from django.core.exceptions import SuspiciousOperation
-from django.db import transaction
 from django.db.models.signals import post_migrate
 from django.utils.module_loading import import_string
 
 from ..core.decide import Report
 from ..core.definition import Definition
 from ..core.states import ATTEMPT, COMPLETED, LEASED, RUN
+from ..db.database import transaction
 from ..db.statements import is_in_transaction
 from ..definitions.models import ResolvedDefinition
 from ..definitions.resolved_definitions import resolve_requested

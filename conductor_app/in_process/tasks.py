@@ -168,7 +168,7 @@ def worker_task(
     The function gets the values of the task's input as keyword arguments, and returns its output: a dictionary,
     nothing, or another value, which becomes `{"result": value}`. It stays callable as before.
 
-    `atomic`: the function and the report of its result are one transaction of the database `default`: what it writes
+    `atomic`: the function and the report of its result are one transaction of the database of the app: what it writes
     there exists if and only if it has completed the task. `domain`: only tasks of that domain. The others are the task
     definition, which `conductor_worker` creates if there is none of this name: `lease_seconds` is the time after which
     a task is given to another process if this one does not respond; a running process extends it.

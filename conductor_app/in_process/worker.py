@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, connections, reset_queries, transaction
+from django.db import connections, reset_queries
 from django.utils.module_loading import autodiscover_modules
 
 from .. import notifications
@@ -28,6 +28,7 @@ from ..core.decide import EVENTS_OF_OUTCOMES, Report
 from ..core.effects import CreateTask, Effect
 from ..core.errors import Invalid, RequestRefused
 from ..core.states import ATTEMPT
+from ..db.database import alias, transaction
 from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..notifications import LOCAL_CALLER, Waiter
 from ..runs.models import Attempt
@@ -419,7 +420,7 @@ def _no_lease() -> Iterator[None]:
 
 def _blocks_writers(task: WorkerTask) -> bool:
     """Return True if no other transaction can write, nor end the lease, while the function is executed."""
-    return task.atomic and connections[DEFAULT_DB_ALIAS].vendor == "sqlite"
+    return task.atomic and connections[alias()].vendor == "sqlite"
 
 
 def _announce_end(task: WorkerTask, report: Report) -> None:

@@ -8,6 +8,7 @@ import django.db.models.functions.comparison
 from django.conf import settings
 from django.db import migrations, models
 
+import conductor_app.db.database
 import conductor_app.db.fields
 from conductor_app.db.migration_operations import SetFillFactor
 
@@ -122,7 +123,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Preference',
             fields=[
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='preference', serialize=False, to=settings.AUTH_USER_MODEL)),
+                ('user', models.OneToOneField(primary_key=True, related_name='preference', serialize=False, to=settings.AUTH_USER_MODEL, **conductor_app.db.fields.OF_USERS)),
                 ('choices', conductor_app.db.fields.DocumentField(default=dict)),
             ],
         ),
@@ -413,7 +414,7 @@ class Migration(migrations.Migration):
                 ('created_by', models.CharField(blank=True, default='', max_length=255)),
                 ('updated_at', conductor_app.db.fields.MomentField(default=0)),
                 ('updated_by', models.CharField(blank=True, default='', max_length=255)),
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='application', to=settings.AUTH_USER_MODEL)),
+                ('user', models.OneToOneField(related_name='application', to=settings.AUTH_USER_MODEL, **conductor_app.db.fields.OF_USERS)),
             ],
             options={
                 'ordering': ['name', 'id'],
@@ -597,7 +598,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='DigestSubscription',
             fields=[
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='digest', serialize=False, to=settings.AUTH_USER_MODEL)),
+                ('user', models.OneToOneField(primary_key=True, related_name='digest', serialize=False, to=settings.AUTH_USER_MODEL, **conductor_app.db.fields.OF_USERS)),
                 ('period', models.CharField(max_length=16)),
                 ('zone', models.CharField(default='UTC', max_length=64)),
                 ('language', models.CharField(default='en', max_length=16)),
@@ -714,7 +715,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('issuer', models.CharField(max_length=255)),
                 ('subject', models.CharField(max_length=255)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='external_identities', to=settings.AUTH_USER_MODEL)),
+                ('user', models.ForeignKey(related_name='external_identities', to=settings.AUTH_USER_MODEL, **conductor_app.db.fields.OF_USERS)),
             ],
             options={
                 'constraints': [models.UniqueConstraint(fields=('issuer', 'subject'), name='one_user_per_identity')],
@@ -827,8 +828,8 @@ class Migration(migrations.Migration):
                 ('access', models.CharField(max_length=16)),
                 ('granted_at', conductor_app.db.fields.MomentField()),
                 ('granted_by', models.CharField(blank=True, default='', max_length=255)),
-                ('group', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='grants', to='auth.group')),
-                ('user', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='grants', to=settings.AUTH_USER_MODEL)),
+                ('group', models.ForeignKey(blank=True, null=True, related_name='grants', to='auth.group', **conductor_app.db.fields.OF_USERS)),
+                ('user', models.ForeignKey(blank=True, null=True, related_name='grants', to=settings.AUTH_USER_MODEL, **conductor_app.db.fields.OF_USERS)),
             ],
             options={
                 'permissions': [('execute_domain', 'Can poll in task domains'), ('execute_agent', 'Can change runs through the tools of agents'), ('execute_debug', 'Can debug runs'), ('add_event_handler', 'Can add event handlers'), ('view_event_handler', 'Can view event handlers'), ('change_event_handler', 'Can change event handlers'), ('delete_event_handler', 'Can delete event handlers'), ('execute_event_handler', 'Can execute event handlers'), ('add_schema', 'Can add schemas'), ('view_schema', 'Can view schemas'), ('change_schema', 'Can change schemas'), ('delete_schema', 'Can delete schemas'), ('execute_schema', 'Can execute schemas'), ('add_webhook', 'Can add webhooks'), ('view_webhook', 'Can view webhooks'), ('change_webhook', 'Can change webhooks'), ('delete_webhook', 'Can delete webhooks'), ('execute_webhook', 'Can execute webhooks')],
@@ -848,8 +849,8 @@ class Migration(migrations.Migration):
                 ('description', models.TextField(blank=True, default='')),
                 ('default_access', conductor_app.db.fields.DocumentField(default=dict)),
                 ('contact', conductor_app.db.fields.DocumentField(default=dict)),
-                ('group', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='profile', to='auth.group')),
-                ('roles', models.ManyToManyField(blank=True, related_name='given_to', to='auth.group')),
+                ('group', models.OneToOneField(related_name='profile', to='auth.group', **conductor_app.db.fields.OF_USERS)),
+                ('roles', models.ManyToManyField(blank=True, db_constraint=conductor_app.db.database.is_default(), related_name='given_to', to='auth.group')),
             ],
         ),
         migrations.CreateModel(
@@ -1207,7 +1208,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('code_hash', models.CharField(max_length=64)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='recovery_codes', to=settings.AUTH_USER_MODEL)),
+                ('user', models.ForeignKey(related_name='recovery_codes', to=settings.AUTH_USER_MODEL, **conductor_app.db.fields.OF_USERS)),
             ],
             options={
                 'indexes': [models.Index(fields=['user', 'code_hash'], name='recovery_code_by_hash')],
@@ -1446,7 +1447,7 @@ class Migration(migrations.Migration):
                 ('sealed_key', models.TextField()),
                 ('last_step', models.BigIntegerField(default=0)),
                 ('created_at', conductor_app.db.fields.MomentField()),
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='second_factor', to=settings.AUTH_USER_MODEL)),
+                ('user', models.OneToOneField(related_name='second_factor', to=settings.AUTH_USER_MODEL, **conductor_app.db.fields.OF_USERS)),
             ],
         ),
         migrations.CreateModel(
@@ -1549,7 +1550,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('contact', conductor_app.db.fields.DocumentField(default=dict)),
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='profile', to=settings.AUTH_USER_MODEL)),
+                ('user', models.OneToOneField(related_name='profile', to=settings.AUTH_USER_MODEL, **conductor_app.db.fields.OF_USERS)),
             ],
         ),
         migrations.CreateModel(
@@ -1701,7 +1702,7 @@ class Migration(migrations.Migration):
                 ('updated_at', conductor_app.db.fields.MomentField()),
                 ('updated_by', models.CharField(max_length=255)),
                 ('client', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, to='conductor.client')),
-                ('user', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
+                ('user', models.ForeignKey(blank=True, null=True, to=settings.AUTH_USER_MODEL, **conductor_app.db.fields.OF_USERS)),
             ],
             options={
                 'constraints': [models.UniqueConstraint(conductor_app.db.fields.KeyOrNone('user'), django.db.models.functions.comparison.Coalesce(models.F('client'), models.Value('')), name='one_quota_per_caller'), models.CheckConstraint(condition=models.Q(('client__isnull', False), ('user__isnull', False), _negated=True), name='quota_has_one_caller')],

@@ -30,6 +30,9 @@ MODELS = {
 def mark_prefixes(apps, schema_editor):
     grants = apps.get_model("conductor", "Grant").objects.using(schema_editor.connection.alias)
     patterns = grants.filter(target_id__endswith="*", is_prefix=False).exclude(target_type="TAG")
+    if not patterns.exists():
+        # The tables of users may be in another database.
+        return
     prefixes = [
         row.pk
         for row in patterns.select_related("user__application").iterator()

@@ -5,7 +5,7 @@ A view whose owner is no user any more belongs to no user: a new user with this 
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.db import migrations
+from django.db import migrations, router
 
 NAMES = {
     "execute_secret": "Can execute secrets (no effect)",
@@ -25,7 +25,10 @@ def fill_owners(apps, schema_editor):
 
 
 def rename_permissions(apps, schema_editor):
-    permissions = apps.get_model("auth", "Permission").objects.using(schema_editor.connection.alias)
+    alias = schema_editor.connection.alias
+    if not router.allow_migrate(alias, "auth", model_name="permission"):
+        return
+    permissions = apps.get_model("auth", "Permission").objects.using(alias)
     for codename, name in NAMES.items():
         permissions.filter(content_type__app_label="conductor", codename=codename).update(name=name)
 

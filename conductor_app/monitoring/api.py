@@ -14,7 +14,6 @@ from time import monotonic
 from typing import Any
 
 import orjson
-from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.csrf import csrf_exempt
@@ -25,6 +24,7 @@ from ..access.authentication import authenticate, authenticate_token
 from ..access.permissions import EXECUTE, READ, TASK_DEF, WORKFLOW, WORKFLOW_DEF
 from ..core.document.fields import IntegerOf, MapOf, NamedTable, read_text
 from ..core.errors import Forbidden, Unauthenticated
+from ..db.database import connection
 from ..db.transient_errors import discard_broken_connection, is_database_error
 from ..runs.commands import repair
 from ..runs.documents.tasks import wire_task

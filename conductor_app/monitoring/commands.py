@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from time import monotonic
 
-from django.db import connection
-
+from ..db.database import connection
 from ..db.leases import write_probe
 from ..db.size import clock_skew_ms, missing_migrations
 from ..db.transient_errors import discard_broken_connection, is_database_error

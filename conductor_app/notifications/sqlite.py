@@ -18,8 +18,8 @@ from pathlib import Path
 from threading import Lock, Thread
 
 import orjson
-from django.db import connection
 
+from ..db.database import connection
 from .waiters import WAITERS
 
 log = logging.getLogger(__name__)

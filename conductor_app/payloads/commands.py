@@ -10,7 +10,6 @@ from typing import Any
 from uuid import uuid4
 
 from django.core.files.base import File
-from django.db import transaction
 from django.db.models import F, Q, Sum, TextField
 from django.db.models.functions import Cast, Coalesce, Greatest
 
@@ -23,6 +22,7 @@ from ..core import errors
 from ..core.errors import Busy, Conflict, Forbidden, Invalid, NotFound, PayloadMissing, PayloadTooLarge, QuotaExceeded
 from ..core.masking import MARK, contains_mark
 from ..core.primitives import JsonValue
+from ..db.database import transaction
 from ..db.fields import dumps, loads, loads_encrypted
 from ..runs.models import Attempt, Run
 from ..settings import conf

@@ -7,11 +7,11 @@ from tempfile import TemporaryFile
 from uuid import uuid4
 
 from django.core.files.base import File
-from django.db import transaction
 from django.db.models import QuerySet
 
 from ..access.quotas import current_caller
 from ..core.errors import Conflict, Forbidden, Invalid, NotFound, PayloadTooLarge
+from ..db.database import transaction
 from ..runs.models import Attempt, Run
 from ..settings import conf
 from ..utils import clock

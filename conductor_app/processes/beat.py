@@ -7,9 +7,9 @@ import logging
 from collections.abc import Callable
 from time import monotonic
 
-from django.db import connection
 from django_celery_beat.schedulers import DatabaseScheduler
 
+from ..db.database import connection
 from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..monitoring.commands import clock_check
 from ..monitoring.queries.health import BEAT

@@ -24,13 +24,14 @@ from uuid import uuid4
 from django.apps import apps
 from django.core.files.base import File
 from django.core.files.storage import Storage, storages
-from django.db import models, transaction
+from django.db import models
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from ..access import audit
 from ..access.models import AuditEntry
 from ..core.errors import NotFound, PayloadMissing
+from ..db.database import transaction
 from ..db.fields import DocumentField, dumps, loads_encrypted
 from ..db.statements import read_snapshot
 from ..definitions.models import ResolvedDefinition

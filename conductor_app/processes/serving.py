@@ -18,13 +18,13 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.urls import get_resolver
 from gunicorn.app.wsgiapp import WSGIApplication
 
 from ..apps import create_first_access
 from ..celery import app
+from ..db.database import connection
 from ..system_tasks.network_guard import require_network_guards
 from .periodic_jobs import sync_periodic_jobs
 

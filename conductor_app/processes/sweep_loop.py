@@ -10,8 +10,6 @@ from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
 
-from django.db import connection
-
 from conductor_app.db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from conductor_app.monitoring.commands import clock_check
 from conductor_app.monitoring.queries.health import BEAT, SWEEPS, Liveness, liveness
@@ -20,6 +18,8 @@ from conductor_app.processes.sweeps import sweep_until
 from conductor_app.settings import conf
 from conductor_app.tasks.throughput import write_if_due
 from conductor_app.utils import clock
+
+from ..db.database import connection
 
 log = logging.getLogger(__name__)
 

@@ -18,11 +18,10 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from django.db import transaction
-
 from ..access import quotas
 from ..core.decide import no_command
 from ..core.snapshot import NEVER
+from ..db.database import transaction
 from ..definitions.simulation.commands import delete_old_tests
 from ..events import store as events
 from ..events.commands.intake import prune_deliveries

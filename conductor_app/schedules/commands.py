@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from ..access.authentication import acting_as_owner, current_user_id
 from ..access.encryption import encrypt_masked
@@ -14,6 +14,7 @@ from ..core.cron import ScheduleSlot, parse_timetable
 from ..core.errors import Conflict, Invalid, NotFound
 from ..core.masking import mask_like_before, masked_names_of_document, redact_masked
 from ..core.primitives import derived_id
+from ..db.database import transaction
 from ..definitions import resolved_definitions
 from ..payloads.commands import refuse_large
 from ..runs.commands.start import start_run

@@ -8,7 +8,6 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from django.db import transaction
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
@@ -20,6 +19,7 @@ from ..core.errors import Conflict, Forbidden, NotFound, RequestRefused
 from ..core.fairness import build_share
 from ..core.masking import REDACTED
 from ..core.primitives import derived_id
+from ..db.database import transaction
 from ..db.fields import dumps, loads_encrypted, strip_nul
 from ..db.transient_errors import describe_transient, is_database_error, is_transient
 from ..runs.commands import control

@@ -247,6 +247,8 @@ TABLE = (
     # Without a variable: for a settings module, a profile or tests
     # True in the settings of this server; False where the app is one of several in another Django project
     _internal("is_server", False),
+    # the database of the tables, of another Django project only
+    _internal("database", "default"),
     # definitions require `ownerEmail`
     _internal("owner_email_mandatory", False),
     # the folder of heartbeats of the processes of one machine; without it, they use the database

@@ -10,11 +10,10 @@ from dataclasses import dataclass, fields
 from itertools import groupby, takewhile
 from typing import Any, NamedTuple
 
-from django.db import connection
-
 from ..core.masking import MARK
 from ..core.primitives import JsonValue
 from ..core.trace_context import traceparent_below
+from ..db.database import connection
 from ..db.fields import dumps, loads, loads_encrypted, strip_nul
 from ..db.named_statements import NamedStatement, load_statements
 from ..db.statements import MAX_BATCH_ROWS, execute, execute_in_transaction, fetch, serialize

@@ -9,11 +9,10 @@ from collections.abc import Iterable
 from threading import Lock
 from typing import Any
 
-from django.db import transaction
-
 from ..core.decide import Decision
 from ..core.effects import CreateTask, OpenAttempt, TransitionAttempt
 from ..core.snapshot import Attempt, Run
+from ..db.database import transaction
 from ..utils import clock, process_state
 from . import store
 from .models import MinuteCount

@@ -12,7 +12,6 @@ from threading import Thread
 from time import perf_counter, sleep
 from typing import ParamSpec, TypeVar
 
-from django.db import connection
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
@@ -20,6 +19,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
+from ..db.database import connection
 from ..utils import process_state
 from ..utils.process_state import Slot
 from . import folder

@@ -16,8 +16,9 @@ from typing import Any
 
 import django
 from django.core.management import call_command
-from django.db import connection
 from django.urls import get_resolver
+
+from ..db.database import connection
 
 SETTINGS = "conductor_app.settings.test_kit"
 DATABASE = "conductor.sqlite3"

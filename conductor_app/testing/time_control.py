@@ -11,7 +11,6 @@ from threading import RLock
 from time import monotonic, sleep
 from typing import Any
 
-from django.db import transaction
 from django.db.models import Min
 
 from ..bulk.executor import run_operations_until
@@ -19,6 +18,7 @@ from ..bulk.models import BulkOperation
 from ..core.snapshot import NEVER
 from ..core.states import BULK, RUN
 from ..core.step_types.base import queue_name
+from ..db.database import transaction
 from ..events.workers.publisher import publish_due_events
 from ..notifications import WAITERS
 from ..processes.sweeps import due_jobs, sweep_once

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from django.db import connection
+from django.db import connections
 from django.db.models import QuerySet
 from django.utils.functional import Promise
 from django.utils.timezone import get_current_timezone
@@ -148,6 +148,6 @@ def count_by_bar(rows: QuerySet[Any, Any], time_range: TimeRange, groups: Sequen
     moment = next(iter(rows.query.values_select))
     columns = [f"({moment} - {time_range.since:d}) / {time_range.step:d}", *groups]
     places = ", ".join(str(place) for place in range(1, len(columns) + 1))
-    with connection.cursor() as cursor:
+    with connections[rows.db].cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(columns)}, COUNT(*) FROM ({sql}) AS counted GROUP BY {places}", params)
         return cursor.fetchall()

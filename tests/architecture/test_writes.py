@@ -85,7 +85,21 @@ def test_writing_transactions_do_not_start_in_readers():
         for path, tree in modules()
         if has_role(path, *READERS)
         for line, module in imports(path, tree)
-        if module == "django.db.transaction"
+        if module == "conductor_app.db.database.transaction"
+    ]
+
+    assert broken == []
+
+
+def test_only_one_module_knows_the_database():
+    """Others would use `default`, where another Django project may not have the tables."""
+    names = {f"django.db.{name}" for name in ("connection", "transaction", "DEFAULT_DB_ALIAS")}
+    broken = [
+        f"{relative(path)}:{line} imports {name}"
+        for path, tree in modules()
+        if relative(path) != "db/database.py" and not relative(path).startswith(("migrations/", "db/sqlite/"))
+        for line, name in imports(path, tree)
+        if name in names
     ]
 
     assert broken == []

@@ -9,17 +9,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PROJECT = Path(__file__).parent / "project"
+DATABASES = pytest.mark.parametrize("shop", ["", "divided"], indirect=True, ids=["default", "two databases"])
+"""The test runs with the workflows in `default`, and with them in a database of their own."""
 
 
 @dataclass
 class Shop:
-    """The project with a database of its own. `settings`: the dictionary CONDUCTOR."""
+    """The project with a database of its own. `settings`: the dictionary CONDUCTOR.
+
+    `workflows`: what the database of the app and of the orders has else than the other one, if there are two.
+    """
 
     database: dict[str, Any]
     settings: dict[str, Any] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
+    workflows: dict[str, Any] = field(default_factory=dict)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -28,9 +36,15 @@ class Shop:
             "PYTHONPATH": str(ROOT),
             "PYTHONDONTWRITEBYTECODE": "1",
             "SHOP_DATABASE": json.dumps(self.database),
-            "SHOP_CONDUCTOR": json.dumps(self.settings),
+            "SHOP_CONDUCTOR": json.dumps(({"DATABASE": "workflows"} if self.workflows else {}) | self.settings),
+            **({"SHOP_WORKFLOWS": json.dumps(self.workflows)} if self.workflows else {}),
             **self.variables,
         }
+
+    @property
+    def alias(self) -> str:
+        """The database of the app."""
+        return "workflows" if self.workflows else "default"
 
     def change(self, **settings: Any) -> None:
         """Replace settings of the project by other ones."""

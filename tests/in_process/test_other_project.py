@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.in_process.shop import PROJECT, ROOT
+from tests.in_process.shop import DATABASES, PROJECT, ROOT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -109,10 +109,12 @@ def test_the_app_changes_nothing_of_the_process_of_another_project(shop):
     subprocess.run([sys.executable, "-c", SAME, "setup"], cwd=PROJECT, env=shop.environment, check=True, timeout=60)
 
 
+@DATABASES
 def test_the_checks_of_a_project_find_nothing(shop):
     assert "no issues" in shop.manage("check", "--fail-level", "WARNING")
 
 
+@DATABASES
 def test_the_project_needs_no_migrations_of_its_own(shop):
     assert "No changes detected" in shop.manage("makemigrations", "--check", "--dry-run")
 
@@ -140,8 +142,16 @@ def test_tables_that_a_router_sends_to_another_database_are_an_error(shop):
 
     said = shop.call("check").stdout
 
-    assert "conductor.E003" in said and "sends the tables of conductor_app to the database 'other'" in said
-    assert "HINT: They must be in the database 'default': the app's transactions and statements name no other" in said
+    assert "conductor.E003" in said and "the database routers send the tables of conductor_app to 'other'" in said
+    assert "HINT: Put 'conductor_app.in_process.routers.ConductorRouter' first in DATABASE_ROUTERS" in said
+
+
+def test_a_database_that_does_not_exist_is_an_error(shop):
+    shop.settings = {"DATABASE": "workflows"}
+
+    said = shop.call("check").stdout
+
+    assert "CONDUCTOR['DATABASE'] is 'workflows', but DATABASES has no such database." in said
 
 
 @pytest.mark.parametrize(
@@ -181,12 +191,12 @@ from conductor_app import get_run, start_workflow
 from orders.models import Order
 user = User.objects.create_user("ann@example.com")
 try:
-    with transaction.atomic():
+    with transaction.atomic(using=Order.objects.db):
         Order.objects.create(customer="undone").begin()
         raise ZeroDivisionError
 except ZeroDivisionError:
     pass
-with transaction.atomic():
+with transaction.atomic(using=Order.objects.db):
     Order.objects.create(customer="ann").begin(user)
 [order] = Order.objects.all()
 run = get_run(order.run_id, with_tasks=True)
@@ -196,9 +206,10 @@ result.append(Run.objects.count())
 """
 
 
+@DATABASES
 def test_definitions_that_differ_are_shown_and_applied(shop):
     assert "The definitions in the database are those of the project." in shop.manage("conductor_definitions")
-    assert "conductor.W003" not in shop.manage("check", "--database", "default")
+    assert "conductor.W003" not in shop.manage("check", "--database", shop.alias)
     shop.execute(
         """
 from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
@@ -210,13 +221,14 @@ result = 0
 
     said = shop.call("conductor_definitions")
     assert said.returncode == 1 and "create workflow notice, version 1" in said.stdout
-    said = shop.call("check", "--database", "default").stdout
+    said = shop.call("check", "--database", shop.alias).stdout
     assert "conductor.W003" in said and "create task ship" in said
     shop.manage("conductor_definitions", "--apply")
 
-    assert "conductor.W003" not in shop.manage("check", "--database", "default")
+    assert "conductor.W003" not in shop.manage("check", "--database", shop.alias)
 
 
+@DATABASES
 def test_an_order_and_its_workflow_are_one_transaction(shop):
     assert shop.execute(ORDER) == ["ann", "RUNNING", True, "ann@example.com", 1, 1]
 

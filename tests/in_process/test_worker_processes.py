@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.in_process.shop import PROJECT, Shop, stop
+from tests.in_process.shop import DATABASES, PROJECT, Shop, stop
 from tests.management.server import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -54,6 +54,7 @@ def workers(shop, tmp_path):
         stop(process, signal.SIGKILL)
 
 
+@DATABASES
 def test_tasks_of_several_queues_are_executed_until_the_process_is_stopped(shop, workers):
     ids = shop.execute(BEGIN + "\nresult = [begin('order') for _ in 'ab']")
     process = workers.begin("--threads", "2")
@@ -66,6 +67,7 @@ def test_tasks_of_several_queues_are_executed_until_the_process_is_stopped(shop,
     assert output["result"] == shop.execute(BEGIN + "\nresult = Order.objects.earliest('pk').pk")
 
 
+@DATABASES
 def test_an_atomic_function_has_its_effect_once_wherever_processes_are_killed(shop, workers):
     ids = shop.execute(BEGIN + f"\nresult = [begin('payment') for _ in range({len(POINTS) + 1})]")
     for point in POINTS:
@@ -79,6 +81,7 @@ def test_an_atomic_function_has_its_effect_once_wherever_processes_are_killed(sh
     assert effects == [1] * len(ids)
 
 
+@DATABASES
 def test_an_enqueued_task_survives_the_end_of_its_process(shop, workers):
     enqueue = BEGIN + "\nfrom orders.tasks import record\nresult = record.enqueue(Order.objects.create().pk).id"
     id = shop.execute(enqueue)

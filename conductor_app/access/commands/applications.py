@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from django.db import transaction
 from django.db.models import Model
 from django.db.models.signals import post_delete, pre_save
 
 from ...core.errors import NotFound
+from ...db.database import transaction
 from ...utils import clock
 from ..audit import record_access_change
 from ..grants import require_group_permissions, require_user_permissions

@@ -13,9 +13,9 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
-from django.db import transaction
 
 from ...core.errors import Conflict, Invalid
+from ...db.database import transaction
 from ..audit import record_access_change
 from ..grants import require_grant, require_group_permissions, require_user_permissions
 from ..models import Application, Grant, UserProfile

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Callable
 
-from django.db import transaction
-
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
+from ...db.database import transaction
 from ...db.fields import strip_nul
 from ...utils import clock
 from .. import audit, encryption, secrets

@@ -7,12 +7,13 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission, User
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.db.models import Q, QuerySet
 
 from ...core.definition import structure_of
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...core.step_types.base import type_of_queue
+from ...db.database import transaction
 from ...db.fields import UserKey
 from ...utils import clock
 from ..audit import announce_access_change, record_access_change

@@ -15,10 +15,10 @@ import pyotp
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session
-from django.db import transaction
 from django.utils import timezone
 
 from ...core.errors import Conflict, Forbidden
+from ...db.database import transaction
 from ...db.fields import strip_nul
 from ...settings import conf
 from ...utils import clock

@@ -6,7 +6,6 @@ Each change of a budget is audited, and releases the tasks that wait for it.
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.db.models.signals import post_delete, post_save
 
@@ -16,6 +15,7 @@ from ...core.ai import ALL, DAY, MODEL, MONTH, PERIODS, RUN, SCOPES, WEEK, perio
 from ...core.decide import Report
 from ...core.errors import AlreadyResolved, Conflict, Invalid, NotFound
 from ...core.snapshot import NEVER
+from ...db.database import transaction
 from ...db.fields import strip_nul
 from ...runs.commands.change import Audit, RunCommand, change_run
 from ...runs.models import Attempt

@@ -13,13 +13,14 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.db.models import F, Q, QuerySet
 
 from ...core.ai import RUN, period_bounds
 from ...core.errors import Invalid
 from ...core.primitives import JsonValue, derived_id
 from ...core.snapshot import NEVER
+from ...db.database import transaction
 from ...db.fields import strip_nul
 from ...runs.models import Attempt
 from ...runs.store.due_rows import handle_each

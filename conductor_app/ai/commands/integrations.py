@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from ...access import audit
 from ...access.encryption import DecryptionFailed, decrypt, encrypt, is_current
@@ -19,6 +19,7 @@ from ...access.permissions import INTEGRATION, INTEGRATION_PROVIDER
 from ...core import ai
 from ...core.errors import Conflict, Invalid, NotFound, ValidationError, ValidationFailed
 from ...core.masking import REDACTED
+from ...db.database import transaction
 from ...utils import clock
 from ..models import Integration, IntegrationModel, Prompt
 from ..queries.usage import environment_integrations

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from ...access import audit
 from ...access.grants import Tags, mirror_tags
 from ...access.permissions import PROMPT
 from ...core.ai import permits_model, placeholders, prompt_errors
 from ...core.errors import Conflict, Invalid, NotFound, ValidationError, ValidationFailed
+from ...db.database import transaction
 from ...utils import clock
 from ..models import ModelCall, Prompt
 from ..queries.budgets import refusal_of

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import transaction
 from django.db.models import QuerySet
 
 from ...access import audit
 from ...core.errors import Invalid, NotFound
+from ...db.database import transaction
 from ...db.fields import strip_nul
 from ...utils import clock
 from ..models import COSINE, INNER_PRODUCT, L2, METRICS, Integration, VectorDocument, vector_length

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
-from django.db import connection
 from django.db.models import Count, F, Max, Sum
 from django.db.models.functions import Length
 
 from ...core.errors import Invalid
+from ...db.database import connection
 from ...settings import conf
 from ..models import COSINE, L2, VectorDocument, vector_length
 

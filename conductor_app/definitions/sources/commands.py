@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError
 from django.db.models import Q
 
 from ...access.authentication import acting_as, actor_of_user, current_actor
@@ -22,6 +22,7 @@ from ...core.definition import walk
 from ...core.document.differences import SemanticChange, semantic_changes
 from ...core.errors import Conflict, Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
 from ...core.primitives import JsonValue
+from ...db.database import transaction
 from ...db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ...human_tasks import form_templates as human_tasks_form_templates
 from ...human_tasks.form_templates import find_template, named_templates

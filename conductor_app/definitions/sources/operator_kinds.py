@@ -8,7 +8,15 @@ from django.contrib.auth.models import Group
 from ...access.authentication import Actor, missing_permission_error
 from ...access.commands import users as roles
 from ...access.models import AuditEntry
-from ...access.permissions import READ, RIGHT_BY_PERMISSION, SYSTEM_ROLES, TASK_DEF, UPDATE, WORKFLOW
+from ...access.permissions import (
+    READ,
+    RIGHT_BY_PERMISSION,
+    SYSTEM_ROLES,
+    TASK_DEF,
+    UPDATE,
+    WORKFLOW,
+    other_database_of_users,
+)
 from ...alerts import commands as alerts
 from ...alerts.models import Alert, AlertTarget, SavedView
 from ...alerts.queries import subject_of, views_without_user
@@ -207,6 +215,8 @@ class CustomRoleKind(DefinitionKind):
         require_none(validation_errors)
         name = document["name"] = document["name"].strip()
         roles.check_role(name, document["permissions"])
+        if other := other_database_of_users():
+            raise Invalid(f"Roles are for users, who are in another database ({other!r}).")
         if name in SYSTEM_ROLES:
             raise Invalid(f"The role {name} is built in and cannot be changed.")
         return PlannedObject(name, document)

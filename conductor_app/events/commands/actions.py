@@ -10,7 +10,6 @@ from functools import cached_property, partial
 from time import monotonic
 from typing import Any
 
-from django.db import transaction
 from django.db.models import Prefetch, Q, QuerySet
 
 from ...access import audit
@@ -29,6 +28,7 @@ from ...core.masking import redact_masked
 from ...core.primitives import JsonValue, derived_id
 from ...core.step_types.base import whole_number
 from ...core.trace_context import HEADER, parse_traceparent
+from ...db.database import transaction
 from ...db.fields import strip_nul
 from ...db.transient_errors import is_transient
 from ...definitions.models import WorkflowDefinition

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from ...access import audit
 from ...access.authentication import current_user_id
 from ...access.grants import require_starts
 from ...core.errors import Conflict, NotFound
+from ...db.database import transaction
 from ...utils import clock
 from ..models import EventHandler
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from django.db import transaction
 from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast
 
@@ -21,6 +20,7 @@ from ...core.data_requests import ScriptResult
 from ...core.expressions import NeedsQuickJS, ScriptLanguage, evaluate_in_process, evaluator
 from ...core.masking import redact_masked
 from ...core.primitives import JsonValue
+from ...db.database import transaction
 from ...db.fields import dumps, loads_encrypted, strip_nul
 from ...payloads.commands import payload_size, refuse_large
 from ...runs.commands.loaded_data import run_script

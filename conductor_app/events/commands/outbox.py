@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from django.db import transaction
-
 from ...alerts.models import AlertFiring
 from ...core.snapshot import NEVER
+from ...db.database import transaction
 from ...runs.models import Message
 from ...runs.store.outbox import claim_to_publish, consume, delay_sink, update_messages
 from ...utils import clock

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.db.models import F, Q
 
 from ...access import audit
@@ -25,6 +25,7 @@ from ...core.events import payload_digest
 from ...core.primitives import JsonValue, derived_id
 from ...core.trace_context import HEADER, parse_traceparent
 from ...core.validation.checks import read_webhook
+from ...db.database import transaction
 from ...db.fields import loads
 from ...utils import clock, randomness
 from ..models import EventHandler, Webhook, built_in_handler_name

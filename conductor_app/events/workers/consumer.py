@@ -7,10 +7,11 @@ from collections.abc import Collection
 from threading import Event, Thread
 from time import monotonic
 
-from django.db import connection, connections
+from django.db import connections
 
 from ...core.errors import PayloadTooLarge
 from ...core.events import INTERNAL
+from ...db.database import connection
 from ...db.transient_errors import discard_broken_connection
 from ...utils import clock
 from ..commands.intake import receive_event, record_listeners, remove_listeners

@@ -3,9 +3,11 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from conductor_app.access.permissions import other_database_of_users
 from conductor_app.access.tokens import create_key
+from conductor_app.db.database import alias
 
 
 class Command(BaseCommand):
@@ -17,6 +19,11 @@ class Command(BaseCommand):
         parser.add_argument("application", help="name of the application; it is created if it does not exist")
 
     def handle(self, *args: object, application: str, **options: Any) -> None:
+        if other := other_database_of_users():
+            raise CommandError(
+                f"An application has a user, but users are in the database {other!r}, not in {alias()!r}. The API "
+                "is not available there: use the Python API."
+            )
         key, secret = create_key(application)
         self.stdout.write(f"CONDUCTOR_AUTH_KEY {key}")
         self.stdout.write(f"CONDUCTOR_AUTH_SECRET {secret}")

@@ -13,11 +13,12 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.db import DEFAULT_DB_ALIAS, IntegrityError
+from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.utils import autoreload
 
+from conductor_app.db.database import alias
 from conductor_app.definitions.commands import save_task
 from conductor_app.definitions.models import TaskDefinition
 from conductor_app.in_process.background import start_background
@@ -134,7 +135,7 @@ def plan_statements_once(connection: BaseDatabaseWrapper, **_: object) -> None:
 
     The queries of a project are not prepared. `settings.services` has the same for the processes of a server.
     """
-    if connection.alias == DEFAULT_DB_ALIAS and connection.vendor == "postgresql" and conf.sql_prepared:
+    if connection.alias == alias() and connection.vendor == "postgresql" and conf.sql_prepared:
         with connection.cursor() as cursor:
             cursor.execute("SET plan_cache_mode = force_generic_plan")
 

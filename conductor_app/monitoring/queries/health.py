@@ -10,7 +10,6 @@ from time import monotonic
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
-from django.db import connection
 from django.db.models import Count, Min, Q, QuerySet, Subquery
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
@@ -19,6 +18,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from ...access.visibility import sees_all_runs, visible
 from ...bulk.models import BulkOperation
 from ...core.snapshot import NEVER
+from ...db.database import connection
 from ...human_tasks.waiting_queries import waiting_attempts
 from ...runs.models import PUBLISH, Attempt, Message, Run
 from ...runs.queries.messages import RECEIVER_KINDS, receiver_kind

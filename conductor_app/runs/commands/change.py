@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from django.db import DataError, InternalError, transaction
+from django.db import DataError, InternalError
 
 from ... import notifications
 from ...access import audit
@@ -55,6 +55,7 @@ from ...core.errors import (
 from ...core.expressions.patterns import share_match_time
 from ...core.snapshot import Run
 from ...core.states import ATTEMPT, RUN
+from ...db.database import transaction
 from ...db.statements import execute_in_transaction, is_in_transaction, supports_commit_in_batch
 from ...db.transient_errors import FaultTolerance, is_database_error, is_transient
 from ...definitions.store import REQUIRE_REVISION

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from django.db import transaction
-
 from ...access import audit
 from ...core import commands
 from ...core.errors import Invalid, NotFound
 from ...core.states import RUN
+from ...db.database import transaction
 from ...db.fields import strip_nul
 from ...failures.models import Failure
 from ...payloads import files

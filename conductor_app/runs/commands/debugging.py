@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import transaction
-
 from ...access import audit
 from ...core import commands
 from ...core.breakpoints import BEFORE, Breakpoint, breakpoints_of, require_valid
 from ...core.commands.debug import add_breakpoint
 from ...core.errors import Conflict, Invalid, NotFound
+from ...db.database import transaction
 from ...definitions.models import WorkflowDefinition
 from ...definitions.resolved_definitions import read_unsaved
 from ...definitions.store import bump_definitions_revision

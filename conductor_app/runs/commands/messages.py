@@ -11,7 +11,6 @@ from functools import partial
 from threading import local
 from typing import Any
 
-from django.db import transaction
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
@@ -22,6 +21,7 @@ from ...core import errors
 from ...core.masking import MARK, mask_encrypt, masked_names
 from ...core.snapshot import NEVER
 from ...core.states import RUN, RUNNING
+from ...db.database import transaction
 from ...db.fields import dumps, loads_encrypted
 from ...db.transient_errors import discard_broken_connection
 from ...definitions.store import load_definition

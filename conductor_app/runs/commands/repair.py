@@ -8,8 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from django.db import transaction
-
 from ...access import audit
 from ...access.encryption import decrypt_masked
 from ...access.grants import require_run_control
@@ -32,6 +30,7 @@ from ...core.masking import (
 from ...core.secret_places import Keys, path_text, receiver_from_data
 from ...core.states import RUN
 from ...core.step_types.sub_workflows import SubWorkflow
+from ...db.database import transaction
 from ...db.fields import dumps
 from ...definitions import resolved_definitions
 from ...definitions.store import load_definition

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from django.db import transaction
 from django.db.models import F
 
 from ...access import audit
 from ...core.errors import Invalid, NotFound
+from ...db.database import transaction
 from ...db.size import size_in_bytes
 from ...utils import clock
 from ..models import DailyStorage, RetentionPolicy

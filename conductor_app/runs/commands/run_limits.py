@@ -19,8 +19,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from django.db import transaction
-
 from ...core import snapshot
 from ...core.data_requests import RunLimitReached
 from ...core.decision_context import Command, DecisionContext
@@ -30,6 +28,7 @@ from ...core.errors import Conflict
 from ...core.expressions import field_text, resolve_at_start
 from ...core.primitives import fast_replace
 from ...core.timers import next_timer
+from ...db.database import transaction
 from ...db.fields import strip_nul
 from ...db.statements import serialize
 from ...definitions.store import load_definition

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
 from django.db.models import Case, Count, F, Min, Q, QuerySet, When
 
 from ...access.visibility import visible
@@ -12,6 +11,7 @@ from ...core.definition import type_of, walk
 from ...core.masking import REDACTED
 from ...core.primitives import JsonValue
 from ...core.states import COMPLETED
+from ...db.database import connection
 from ...db.fields import DocumentField
 from ...utils.formatting import TimeRange, count_by_bar
 from ..models import HistoryEntry, Run, Task, run_duration_ms

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BigIntegerField, BooleanField, Expression, F, Func, Q, Value
 from django.db.models.lookups import Exact, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
@@ -18,6 +17,7 @@ from django.db.models.sql.compiler import SQLCompiler
 
 from ...core.errors import Invalid
 from ...core.masking import MARK
+from ...db.database import connection
 from ...db.statements import read_snapshot
 from .parser import Clause, QueryValue
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from django.db import DataError, IntegrityError, connection, models, transaction
+from django.db import DataError, IntegrityError, models
 
 from ...core.caching import CacheRunOutput, CacheTaskResult
 from ...core.child_runs import new_child_run
@@ -34,6 +34,7 @@ from ...core.primitives import fast_replace
 from ...core.snapshot import UNKNOWN, Attempt, Run, Task
 from ...core.states import SKIPPED
 from ...core.step_types.worker_tasks import EventStep
+from ...db.database import connection, transaction
 from ...db.fields import dumps, strip_nul
 from ...db.named_statements import load_statements
 from ...db.statements import (

@@ -7,12 +7,13 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError
 
 from ...access import encryption
 from ...access.audit import announce_access_change, record_access_change
 from ...access.models import Client
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
+from ...db.database import connection, transaction
 from ...settings import conf
 from ...utils import clock
 from ..models import ScopeRole

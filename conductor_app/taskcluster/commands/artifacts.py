@@ -13,10 +13,10 @@ from typing import Any
 from uuid import uuid4
 
 from django.core.files.base import File
-from django.db import transaction
 
 from ... import notifications
 from ...core.errors import Conflict, Invalid, NotFound
+from ...db.database import transaction
 from ...failures.models import Failure
 from ...payloads import blob_storage
 from ...payloads.commands import expire_content, save_content, storage_errors

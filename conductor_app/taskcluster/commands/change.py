@@ -6,12 +6,11 @@ A resolution is announced to the dependent tasks, and to the group if it was the
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from django.db import transaction
-
 from ... import notifications
 from ...core.decide import EVENTS_OF_OUTCOMES
 from ...core.errors import NotFound
 from ...core.states import PENDING
+from ...db.database import transaction
 from ...db.statements import execute_in_transaction
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import OVERDUE_TASK, Message

@@ -8,11 +8,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from django.db import transaction
 from django.db.models import QuerySet
 
 from ...access import audit
 from ...core.errors import Conflict, NotFound
+from ...db.database import transaction
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import Message
 from ...runs.store import outbox

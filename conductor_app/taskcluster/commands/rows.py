@@ -7,11 +7,10 @@ claimed in order per task, and deleted when the exchange has received them.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from django.db import transaction
-
 from ...core.errors import Conflict, NotFound
 from ...core.snapshot import NEVER, Attempt
 from ...core.step_types.worker_tasks import EventStep
+from ...db.database import transaction
 from ...runs.models import PulseMessage
 from ...runs.store.writing import StatementBatch
 from ...settings import conf

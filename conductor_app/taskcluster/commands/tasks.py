@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from django.db import transaction
-
 from ... import notifications
 from ...access import audit
 from ...core.errors import Conflict, Invalid
 from ...core.snapshot import NEVER, Attempt
 from ...core.states import LEASED, PENDING
+from ...db.database import transaction
 from ...db.statements import execute_in_transaction
 from ...notifications import LOCAL_CALLER, WaitingClient, WaitSteps, wait_in_thread
 from ...runs.models import Attempt as AttemptRow

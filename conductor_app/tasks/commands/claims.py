@@ -10,8 +10,6 @@ from random import random
 from time import monotonic
 from typing import TypeVar
 
-from django.db import transaction
-
 from ... import notifications
 from ...access.encryption import decrypt_masked, masked_texts
 from ...core import commands
@@ -19,6 +17,7 @@ from ...core.decide import Report
 from ...core.errors import Conflict, NotFound, PayloadMissing, RequestRefused
 from ...core.masking import masked_paths
 from ...core.states import LEASED
+from ...db.database import transaction
 from ...db.fields import strip_nul
 from ...db.statements import execute_in_transaction
 from ...db.transient_errors import FaultTolerance

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
-from django.db import transaction
-
 from ...core.effects import Effect
 from ...core.snapshot import Run
 from ...core.step_types.base import task_type_of
+from ...db.database import transaction
 from ...db.fields import strip_nul
 from ...notifications import WAITERS, WaitingClient, WaitSteps
 from ...runs.models import Attempt

@@ -8,8 +8,7 @@ import logging
 from threading import Event, Lock, Thread
 from time import monotonic, sleep
 
-from django.db import connection
-
+from ...db.database import connection
 from ...db.transient_errors import discard_broken_connection
 from ...notifications import WAITERS, WaiterRegistry
 from ...utils import clock, process_state

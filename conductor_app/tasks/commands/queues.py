@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.db import transaction
 from django.db.models import Count, Max, Min
 
 from ... import notifications
@@ -12,6 +11,7 @@ from ...core.decide import Report
 from ...core.errors import Conflict, Invalid, NotFound
 from ...core.snapshot import NEVER
 from ...core.step_types.base import queue_name, task_type_of
+from ...db.database import transaction
 from ...db.fields import strip_nul
 from ...runs.commands.change import Audit, RunCommand, change_run
 from ...runs.models import Attempt

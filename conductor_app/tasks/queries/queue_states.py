@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
 from ...core.step_types.base import queue_name
+from ...db.database import connection
 from ...definitions.models import TaskDefinition
 from ...runs.models import Attempt
 from ...utils import clock

@@ -19,7 +19,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db import connection
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -34,6 +33,7 @@ from ...core.step_types.loops import DoWhile, ForEach, ForEachItem
 from ...core.step_types.sub_workflows import SubWorkflow
 from ...core.step_types.try_catch import TryCatch
 from ...core.step_types.waiting import Human, PullWorkflowMessages, Wait, WaitForWebhook, Yield
+from ...db.database import connection
 from ...definitions.models import TaskDefinition
 from ...runs.models import Attempt, Run
 from ...runs.queries.recent import last_transition

@@ -14,11 +14,11 @@ from typing import IO, Any
 
 import orjson
 from django.core.management import call_command
-from django.db import transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.loader import MigrationLoader
 
 from ...access import audit
+from ...db.database import transaction
 from ...payloads import blob_storage
 from ...utils import clock
 from . import contents

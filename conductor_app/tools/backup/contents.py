@@ -14,13 +14,14 @@ from typing import IO, Any
 
 import orjson
 from django.core.files.base import File
-from django.db import DataError, IntegrityError, transaction
+from django.db import DataError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import DateTimeField, Model
 
 from ...core import errors
+from ...db.database import transaction
 from ...payloads import blob_storage
 from ...processes.upgrade_check import describe_outdated
 from .archive import (

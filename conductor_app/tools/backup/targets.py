@@ -11,10 +11,11 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from django.db import DatabaseError, OperationalError, transaction
+from django.db import DatabaseError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.postgresql.base import DatabaseWrapper
 
+from ...db.database import transaction
 from .archive import BackupRefused, sync_folder
 from .contents import MIGRATIONS_TABLE, ProductTable, product_tables, read_migrations
 

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db import DatabaseError, connections
 
+from conductor_app.db.database import alias
 from conductor_app.tools.backup.archive import BackupRefused
 from conductor_app.tools.backup.commands import BackupOptions, create_backup
 
@@ -26,7 +27,7 @@ class Command(BaseCommand):
     def handle(self, *args: object, file: Path, without_payload_contents: bool, **options: object) -> None:
         wanted = BackupOptions(file, not without_payload_contents)
         try:
-            manifest = create_backup(connections[DEFAULT_DB_ALIAS], wanted, self.stdout.write)
+            manifest = create_backup(connections[alias()], wanted, self.stdout.write)
         except BackupRefused as error:
             raise CommandError(str(error)) from error
         except DatabaseError as error:

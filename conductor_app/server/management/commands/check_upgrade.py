@@ -5,8 +5,9 @@ import sys
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 
+from conductor_app.db.database import connection
 from conductor_app.processes.upgrade_check import (
     check_definitions,
     check_disks,

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db import DatabaseError, connections
 
+from conductor_app.db.database import alias
 from conductor_app.tools.backup.archive import BackupRefused, RestoreIncomplete
 from conductor_app.tools.backup.commands import RestoreOptions, restore_backup
 
@@ -30,7 +31,7 @@ class Command(BaseCommand):
     ) -> None:
         permitted = RestoreOptions(file, replace, without_keys, check)
         try:
-            manifest = restore_backup(connections[DEFAULT_DB_ALIAS], permitted, self.stdout.write)
+            manifest = restore_backup(connections[alias()], permitted, self.stdout.write)
         except RestoreIncomplete as error:
             raise CommandError(str(error)) from error
         except BackupRefused as error:

@@ -5,7 +5,9 @@ from importlib.metadata import version
 
 import django
 from django.core.management.base import BaseCommand
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
+
+from conductor_app.db.database import connection
 
 
 class Command(BaseCommand):

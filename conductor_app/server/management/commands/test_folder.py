@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 from django.apps import apps
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
 
+from conductor_app.db.database import connection
 from conductor_app.tools.importers.conductor import clean_text
 from conductor_app.tools.importers.folders import TestResult, execute_test, save_folder
 from conductor_app.tools.remote.files import FolderDocument, FolderError, read_folder

@@ -29,7 +29,7 @@ if "SHOP_DIES_AT" in os.environ:
 @worker_task("charge", atomic=True, retries=20, retry_seconds=0, lease_seconds=1)
 def charge(order_id: int, task: TaskContext) -> dict:
     """Charge the customer of an order, exactly once."""
-    transaction.on_commit(lambda: reach("committed"))
+    transaction.on_commit(lambda: reach("committed"), using=Effect.objects.db)
     reach("begun")
     Effect.objects.create(order_id=order_id, task="charge")
     reach("written")

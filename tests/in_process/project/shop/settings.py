@@ -56,6 +56,10 @@ DATABASES = {
 if "SHOP_ROUTER" in os.environ:
     DATABASES["other"] = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
     DATABASE_ROUTERS = ["shop.routers.OtherDatabase"]
+if "SHOP_WORKFLOWS" in os.environ:
+    DATABASES["workflows"] = DATABASES["default"] | json.loads(os.environ["SHOP_WORKFLOWS"])
+    DATABASE_ROUTERS = ["conductor_app.in_process.routers.ConductorRouter", "shop.routers.OrdersWithWorkflows"]
+    ROOT_URLCONF = "shop.no_pages"
 AUTH_USER_MODEL = "accounts.User"
 LANGUAGE_CODE = "de-ch"
 TIME_ZONE = "Europe/Zurich"
