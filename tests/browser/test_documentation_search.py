@@ -11,7 +11,7 @@ import pytest
 from tests.documentation.test_site import PYTHON, ROOT
 
 QUESTIONS = {
-    "retry with changed input": "how-to/failed-and-waiting-runs.html",
+    "rerun with changed input": "how-to/failed-and-waiting-runs.html",
     "why is my run waiting": "how-to/failed-and-waiting-runs.html",
     "retry delay backoff": "how-to/handle-failures.html",
     "pause a schedule": "how-to/write-schedules.html",

@@ -82,7 +82,7 @@ def test_a_failed_run_is_understood_and_rerun_with_changed_input(begin_story, or
     page = story.page
     story.click(page.get_by_role("link", name="Newest failed run"))
     expect(page.locator(".cause")).to_contain_text("Failed at charge, attempt 1 of 1: unknown currency CHF")
-    story.click(page.get_by_role("link", name="Retry with changed input"))
+    story.click(page.get_by_role("link", name="Rerun with changed input"))
     page.locator("#task_input").fill('{"order": 4711, "currency": "USD"}')
     story.click(page.get_by_role("button", name=re.compile("^Apply")))
     page.wait_for_url(f"**/run/{run.pk}/change/**")

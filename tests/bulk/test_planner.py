@@ -53,6 +53,7 @@ def test_a_plan_is_applied_as_displayed(operator, failed):
     answer = operator.post(address(failed), sure)
 
     assert answer.status_code == 302
+    assert " order runs again from charge." in page_text(operator.get(answer.url))
     assert failed.is_waiting_for("charge")
     entry = AuditEntry.objects.get(action="rerun")
     assert (entry.actor, entry.reason) == ("olga", "the card was wrong")

@@ -470,11 +470,17 @@ def test_a_failed_step_without_a_task_definition_says_that_such_steps_are_not_re
     assert "Not retried: it has no task definition; steps without one are not retried." in page
 
 
-def test_the_heading_and_the_title_of_a_run_name_its_correlation_id(operator, clock):
-    page = operator.get(run_url(start_run_of(simple("charge"), correlation_id="CLM-1017")))
+@pytest.mark.parametrize(
+    ("facts", "key"),
+    [({"correlation_id": "CLM-1017"}, "CLM-1017"), ({"input": {"orderId": 4711}}, "orderId 4711"), ({}, None)],
+)
+def test_the_heading_and_the_title_of_a_run_say_which_one_it_is(operator, clock, facts, key):
+    run = start_run_of(simple("charge"), **facts)
+    page = operator.get(run_url(run))
 
-    assert "order v1 · CLM-1017 Running" in page_text(page)
-    assert "order · CLM-1017" in html(page).split("</title>")[0]
+    key = key or f"…{run.pk[-4:]}"
+    assert f"order v1 · {key} Running" in page_text(page)
+    assert f"order · {key}" in html(page).split("</title>")[0]
 
 
 def test_the_cause_says_that_a_terminal_error_is_not_retried(operator, clock):

@@ -42,14 +42,14 @@ def test_the_palette_finds_runs_by_a_part_of_their_keys(operator, keyed):
     assert [place for place, run in enumerate(keyed) if run.pk in page] == [0, 1, 2]
 
 
-def test_a_failed_task_offers_a_retry_with_changed_input_and_the_plan_opens_its_editor(operator, clock):
+def test_a_failed_task_offers_a_rerun_with_changed_input_and_the_plan_opens_its_editor(operator, clock):
     define_task("charge", retryCount=0)
     run = start_run_of(simple("charge"))
     claim_and_report("charge", "FAILED", reason="no funds")
     page = html(operator.get(run_url(run, task="charge")))
 
     address = f"/admin/runs/{run.pk}/plan/?do=rerun&amp;attempt={Attempt.objects.get().pk}&amp;edit=task_input"
-    assert address in page and "Retry with changed input" in page
+    assert address in page and "Rerun with changed input" in page
     plan = html(operator.get(address.replace("&amp;", "&")))
     assert '<details class="edit" open>' in plan and plan.count('<details class="edit" open>') == 1
 

@@ -209,7 +209,7 @@ def run_page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -
         raise
     context = {
         **model_admin.admin_site.each_context(request),
-        "title": f"{run.name} · {run_key(run).text}" if run.correlation_id else f"{run.name} v{run.version}",
+        "title": f"{run.name} · {run_key(run).text}",
         "opts": Run._meta,
         **_page_context(run, request),
     }

@@ -266,7 +266,8 @@ def find_readable_run(run_id: str) -> Run | None:
     )
     if model_use := _model_use.value:
         runs = runs.annotate(has_model_calls=model_use.has_calls)  # type: ignore[no-redef]  # see above
-    return visible(with_labels(annotate_documents(runs, DOCUMENTS)).filter(pk=run_id)).first()
+    found = with_labels(annotate_documents(annotate_key_inputs(runs), DOCUMENTS)).filter(pk=run_id)
+    return visible(found).first()
 
 
 BAR_WIDTH, HEIGHT, LEAST = 6, 28, 4

@@ -261,7 +261,7 @@ class TaskPanel:
 
     @property
     def has_failed(self) -> bool:
-        """Return True if the attempt failed and the run can be retried with another input of its task."""
+        """Return True if the attempt failed and the run can be rerun with another input of its task."""
         return self.attempt is not None and self.attempt.status in ATTEMPT.final - {COMPLETED, CANCELED}
 
     @property
