@@ -7,6 +7,7 @@ from django.utils.html import escape, format_html, strip_tags
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, gettext_noop
 
+from ..access.pages import audit
 from ..core.primitives import JsonValue
 from ..core.schemas import format_value
 from ..db.fields import dumps
@@ -67,6 +68,8 @@ register.filter("many", badges.format_count)
 register.filter("as_typed", format_value)
 register.filter("as_json", format_json)
 register.filter("page_name", page_name)
+register.filter("audit_changes", audit.render_changes)
+register.filter("audit_details", audit.render_details)
 
 
 @register.filter("action_name")

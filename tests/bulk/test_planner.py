@@ -9,7 +9,7 @@ import pytest
 from conductor_app.access.models import AuditEntry
 from conductor_app.runs.models import Run
 from tests.builders import definition, dynamic_fork, fork, loop, policy, step, sub_workflow
-from tests.page_text import html, page_text
+from tests.page_text import html, page_text, run_url
 from tests.scenario import Scenario, register_definitions
 
 pytestmark = pytest.mark.django_db
@@ -72,6 +72,16 @@ def test_an_edited_input_is_displayed_as_a_difference_and_applied(operator, fail
     entry = AuditEntry.objects.get(action="rerun")
     shown = page_text(operator.get(f"/admin/conductor/auditentry/{entry.pk}/change/"))
     assert "task input.n 1 → 7" in shown and "charge" in shown
+
+
+def test_the_run_and_the_audit_log_show_a_changed_input_alike(operator, failed):
+    attempt = failed.task("charge").id
+    failed.rerun_from(attempt, task_input={"n": 42})
+
+    for address in (run_url(failed.row, tab="audit"), "/admin/conductor/auditentry/"):
+        assert "task input.n 1 → 42" in page_text(operator.get(address)), address
+    tab = page_text(operator.get(run_url(failed.row, tab="audit")))
+    assert "status COMPLETED" in tab and "{" not in tab.partition("Why")[2]
 
 
 def test_a_concurrently_changed_run_is_rejected_and_planned_again(operator, failed):

@@ -340,13 +340,11 @@ class AuditAdmin(GrantedRowsAdmin):
 
     @admin.display(description=gettext_lazy("changes"))
     def changes(self, entry: AuditEntry) -> SafeString:
-        rows = ((each.path, _shorten(each.before), _shorten(each.after)) for each in value_changes(entry)[:20])
-        return format_html_join("\n", '<span class="diff"><code>{}</code> <del>{}</del> → <ins>{}</ins></span>', rows)
+        return render_changes(entry)
 
     @admin.display(description=gettext_lazy("details"))
     def details(self, entry: AuditEntry) -> SafeString:
-        rows = ((name, _shorten(value, 2_000)) for name, value in other_facts(entry).items())
-        return format_html_join("\n", "<p><code>{}</code> {}</p>", rows)
+        return render_details(entry)
 
     @admin.display(description=gettext_lazy("request id"))
     def request_link(self, entry: AuditEntry) -> SafeString | str:
@@ -354,6 +352,18 @@ class AuditAdmin(GrantedRowsAdmin):
             return "–"
         same = reverse("admin:conductor_auditentry_changelist", query={"request_id": entry.request_id})
         return format_html('<a href="{}"><code class="id">{}</code></a>', same, entry.request_id)
+
+
+def render_changes(entry: AuditEntry) -> SafeString:
+    """Return the values that an entry has changed, one in a line."""
+    rows = ((each.path, _shorten(each.before), _shorten(each.after)) for each in value_changes(entry)[:20])
+    return format_html_join("\n", '<span class="diff"><code>{}</code> <del>{}</del> → <ins>{}</ins></span>', rows)
+
+
+def render_details(entry: AuditEntry) -> SafeString:
+    """Return the other facts of an entry, one in a line."""
+    rows = ((name, _shorten(value, 2_000)) for name, value in other_facts(entry).items())
+    return format_html_join("\n", '<span class="diff"><code>{}</code> {}</span>', rows)
 
 
 def _shorten(value: Any, most: int = MAX_VALUE_LENGTH) -> str:
