@@ -29,18 +29,22 @@ WITH sample AS (
     SELECT id, ended_at - created_at - idle_ms AS took FROM conductor_run
     WHERE name = %s AND version = %s AND status = 'COMPLETED' ORDER BY created_at DESC LIMIT {MAX_RUNS}),
 worked AS (
-    SELECT t.ref AS ref, a.ended_at - a.started_at AS took
+    SELECT t.ref AS ref, a.ended_at - a.started_at AS took, s.id AS run
     FROM sample s JOIN conductor_attempt a ON a.run_id = s.id JOIN conductor_task t ON t.id = a.task_id
     WHERE a.status = 'COMPLETED' AND a.started_at IS NOT NULL LIMIT {MAX_ATTEMPTS}),
-spans AS (SELECT '' AS ref, took FROM sample UNION ALL SELECT ref, took FROM worked),
+spans AS (SELECT '' AS ref, took, id AS run FROM sample UNION ALL SELECT ref, took, run FROM worked),
 ranked AS (
-    SELECT ref, took, ROW_NUMBER() OVER (PARTITION BY ref ORDER BY took) AS place, COUNT(*) OVER (PARTITION BY ref) AS n
+    SELECT ref, took, run,
+        ROW_NUMBER() OVER (PARTITION BY ref ORDER BY took) AS place, COUNT(*) OVER (PARTITION BY ref) AS n
     FROM spans)
 SELECT ref, n, MAX(CASE WHEN place = (n + 1) / 2 THEN took END),
     MAX(CASE WHEN place = (n * 95 + 99) / 100 THEN took END)
-FROM ranked GROUP BY ref, n
+FROM ranked GROUP BY ref, n HAVING ref = '' OR COUNT(DISTINCT run) >= {ENOUGH}
 """
-"""Count, median and 95th percentile (nearest rank) of each step, and of the run (empty `ref`)."""
+"""Count, median and 95th percentile (nearest rank) of each step, and of the run (empty `ref`).
+
+Iterations of a loop are samples of their step, but those of a few runs say nothing about others.
+"""
 AT_FIRST_MS = 7 * 86_400_000
 """The period that the first pass covers."""
 

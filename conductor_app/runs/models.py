@@ -60,6 +60,7 @@ class Run(models.Model):
 
     # Set by queries and commands that load more than the row.
     usual: Any
+    slow_ms: int | None
     failure: Any
     definition_pk: Any
     has_model_calls: bool

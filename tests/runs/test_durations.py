@@ -6,9 +6,12 @@ from django.utils.html import strip_tags
 
 from conductor_app.definitions.durations import measure_version
 from conductor_app.definitions.models import DurationBaseline
-from conductor_app.runs.models import Run
-from tests.builders import policy, step
-from tests.scenario import Scenario
+from conductor_app.monitoring.queries.system import overdue_runs
+from conductor_app.runs.commands import debugging
+from conductor_app.runs.commands.debugging import BreakpointRequest, ContinueRequest
+from conductor_app.runs.models import Attempt, Run
+from tests.builders import human, loop, policy, step
+from tests.scenario import ACTOR, Scenario, claim_and_report
 
 pytestmark = pytest.mark.django_db
 
@@ -104,3 +107,54 @@ def test_timeline_tasks_and_panel_show_the_same_times_of_a_task(operator, clock)
     assert "pay: queued 40.0 s, working 6.0 s" in operator.get(address).content.decode()
     assert "40.0 s 6.0 s" in read(operator, address, tab="tasks")
     assert "attempt 2, queued 20.0 s, working 3.0 s" in read(operator, address, task="pay")
+
+
+def wait_for_a_person(scenario: Scenario, clock, seconds: int) -> None:
+    clock.advance(seconds=seconds)
+    scenario.reports("ask")
+
+
+def wait_at_a_breakpoint(scenario: Scenario, clock, seconds: int) -> None:
+    scenario.reports("ask")
+    clock.advance(seconds=seconds)
+    stopped = Attempt.objects.get(run_id=scenario.id, task__ref="pay").pk
+    debugging.continue_run(scenario.id, ContinueRequest(stopped), ACTOR)
+
+
+def wait_in_a_pause(scenario: Scenario, clock, seconds: int) -> None:
+    scenario.pause()
+    clock.advance(seconds=seconds)
+    scenario.resume()
+    scenario.reports("ask")
+
+
+@pytest.mark.parametrize("wait", [wait_for_a_person, wait_at_a_breakpoint, wait_in_a_pause])
+def test_only_working_time_makes_a_run_slow(operator, clock, wait):
+    facts = {"name": "order", "version": 1, "count": 9, "p50_ms": 2_000, "p95_ms": 3_000, "measured_at": 0}
+    for ref in ("", "ask", "pay"):
+        DurationBaseline.objects.create(ref=ref, **facts)
+    scenario = Scenario(clock, human("ask"), step("pay"))
+    if wait is wait_at_a_breakpoint:
+        debugging.set_breakpoint(scenario.id, BreakpointRequest("pay"), ACTOR)
+    address, runs = reverse("admin:conductor_run_change", args=[scenario.id]), reverse("admin:conductor_run_changelist")
+
+    wait(scenario, clock, 5_000)
+    assert "slower than typical" not in read(operator, address) and "▲" not in read(operator, address)
+    assert " ×" not in read(operator, runs) and overdue_runs(clock.now()) == []
+    clock.advance(seconds=100)
+    scenario.worker("pay").polls()
+    clock.advance(seconds=60)
+    assert "slower than typical" in read(operator, address) and "▲" in read(operator, address)
+    assert "80 ×" in read(operator, runs)
+    assert [run.pk for run, _typical in overdue_runs(clock.now())] == [scenario.id]
+
+
+def test_iterations_of_one_run_are_no_typical_duration_of_their_step(clock):
+    first = Scenario(clock, loop("pages", step("scan"), times=4))
+    for start in (first.starts, first.starts, None):
+        for _iteration in range(4):
+            claim_and_report("scan")
+        measure_version("order", 1, clock.now())
+        assert DurationBaseline.objects.filter(ref="scan").exists() == (start is None)
+        if start:
+            start("order")

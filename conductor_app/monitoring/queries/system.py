@@ -16,6 +16,7 @@ from ...definitions.models import DurationBaseline
 from ...failures.models import Failure
 from ...runs.models import PUBLISH, Message, Run
 from ...runs.queries.messages import count_undelivered
+from ...runs.timeline.queries import slow_runs
 from ...settings import conf
 from ...settings import table as conf_table
 from ...tasks.models import SweepPass
@@ -196,7 +197,7 @@ MAX_DEFINITIONS, MAX_RUNS = 40, 8
 
 
 def overdue_runs(now: int) -> list[tuple[Run, TypicalDuration]]:
-    """Return open runs that take much longer than typical, oldest first. Runs two queries."""
+    """Return open runs that take much longer than typical, oldest first. Runs up to four queries."""
     rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH).order_by("-measured_at")[:MAX_DEFINITIONS]
     usual = {(row.name, row.version): TypicalDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}
     if not usual:
@@ -210,5 +211,5 @@ def overdue_runs(now: int) -> list[tuple[Run, TypicalDuration]]:
         .filter(overdue, status="RUNNING")
         .order_by("created_at")[:MAX_RUNS]
     )
-    late = [(run, usual[run.name, run.version]) for run in found]
-    return [(run, each) for run, each in late if each.is_slow(run.duration_ms(now))]
+    slow = slow_runs(found, usual, now)
+    return [(run, usual[run.name, run.version]) for run in found if run.pk in slow]

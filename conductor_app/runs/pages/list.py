@@ -39,6 +39,7 @@ from ..models import Run, RunQuerySet
 from ..queries.recent import annotate_key_inputs, run_key, run_keys
 from ..search import RUNS
 from ..search.results import query_for_value
+from ..timeline.queries import slow_runs
 from . import run as run_page
 from .actions import RunAction, change_labels, run_actions
 from .debugger import handle_debugger
@@ -203,10 +204,11 @@ class RunList(ServerAwareChangeList):
         """Load what the rows show beside the columns of their runs, for all rows together."""
         runs = self.result_list
         failed, usual = failure_reasons(runs), typical_run_durations(runs)
-        steps = current_steps(runs, clock.now())
+        steps, slow = current_steps(runs, clock.now()), slow_runs(runs, usual, clock.now())
         parents = run_keys(run.parent_id for run in runs) if is_parent_listed else {}
         for run in runs:
             run.failure, run.usual = failed.get(run.pk), usual.get((run.name, run.version))
+            run.slow_ms = slow.get(run.pk)
             run.current_step, run.parent_keys = steps.get(run.pk), parents
 
     @property
@@ -456,20 +458,19 @@ class RunAdmin(GrantedRowsAdmin):
     def duration(self, run: Run) -> SafeString | str:
         if run.begins_later(clock.now()):
             return ""
-        took, spent = running_time(run.created_at + run.idle_ms, run.ended_at), run.duration_ms(clock.now())
+        took, slow = running_time(run.created_at + run.idle_ms, run.ended_at), run.slow_ms
         if run.usual is None:
             return format_html(
                 '<span title="{}">{}</span>',
                 _("ended %(time)s") % {"time": exact_time(run.ended_at)} if run.ended_at else "",
                 took,
             )
-        slow = run.usual.is_slow(spent)
         return format_html(
             '<span{} title="{}">{}{}</span>',
             SafeString(' class="slow"') if slow else "",
             run.usual.sentence,
             took,
-            format_html(' <span class="times">{}</span>', _format_factor(spent, run.usual.p50)) if slow else "",
+            format_html(' <span class="times">{}</span>', _format_factor(slow, run.usual.p50)) if slow else "",
         )
 
     @admin.display(description=gettext_lazy("started by"))

@@ -177,7 +177,9 @@ class LineBuilder:
         last = task.last
         status = last.status if last and last.status == "PENDING" and span.is_open else span.status
         worked, waited = task.times(self.scale, self.view_model.now)
-        usual = self.view_model.usual.get(span.ref) if row.node.run_id == self.view_model.run.pk else None
+        # A wait for people, times or other tasks is not slow work.
+        is_compared = row.node.run_id == self.view_model.run.pk and not is_held_type(span.type)
+        usual = self.view_model.usual.get(span.ref) if is_compared else None
         text = format_duration(worked) if worked or not is_held_type(span.type) else ""
         queued = _("queued %(span)s") % {"span": format_duration(waited)}
         if status == "PENDING":

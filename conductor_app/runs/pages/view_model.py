@@ -66,7 +66,7 @@ from ..queries.recent import (
     runs_by_result,
     times_of_runs,
 )
-from ..timeline.queries import RunLife, run_lives
+from ..timeline.queries import RunLife, run_lives, slow_runs
 
 DOCUMENTS = ("input", "output", "variables")
 MAX_CHILDREN = 50
@@ -204,7 +204,7 @@ def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
     later = run.begins_later(view_model.now)
     model_use = _model_use.value
     duration = running_time(run.created_at + run.idle_ms, run.ended_at)
-    is_slow = usual is not None and usual.is_slow(run.duration_ms(view_model.now))
+    is_slow = usual is not None and bool(slow_runs([run], {(run.name, run.version): usual}, view_model.now))
     slow = format_html('<span class="slow">{}</span>', _("slower than typical")) if is_slow else ""
     facts = [
         (_("Duration"), "" if later else format_html("{} {}", duration, slow)),

@@ -16,12 +16,13 @@ from django.utils.translation import gettext as _
 from ...core.definition import MAX_DEPTH, Document, Flow, bodies_of, references_inside, structure_of, structure_of_step
 from ...core.primitives import JsonValue
 from ...core.states import RUN
+from ...core.step_types.waiting import Human
 from ...db.fields import DocumentField
 from ...definitions.diagram.marks import StepMark, StepMarks
 from ...definitions.durations import TypicalDuration
 from ...utils import clock
 from ...utils.formatting import format_duration
-from ...utils.time_scale import MIN_WIDTH_PERCENT, Stretch, TimeScale, overlap
+from ...utils.time_scale import MIN_WIDTH_PERCENT, Stretch, TimeScale, merge_stretches, overlap
 from ..models import Attempt, HistoryEntry, Run, Task
 from ..queries.retention import time_of_id
 from .tree import WAITING_STEP_TYPES, shown_status
@@ -214,6 +215,45 @@ def lives_between(rows: Iterable[tuple[int, Any]], run: Run, begin: int, now: in
             elif status in RUN.final and ended_at is None:
                 ended_at = max(at, begin)
     return [*lives, RunLife(begin, max(now if run.ended_at is None else run.ended_at, begin))]
+
+
+HOLDING_EFFECTS = ("StopTask", "ReleaseTask", "RemoveStops", "TransitionRun")
+"""Effects that begin or end a stop at a breakpoint or a pause."""
+
+
+def slow_runs(runs: Iterable[Run], usual: Mapping[tuple[str, int], TypicalDuration], now: int) -> dict[str, int]:
+    """Return how long those runs worked that took longer than typical, in milliseconds by id, without waits for people.
+
+    Runs two queries, or none if no run took longer.
+    """
+    typical = {run: each for run in runs if (each := usual.get((run.name, run.version)))}
+    long = [run for run, each in typical.items() if each.is_slow(run.duration_ms(now))]
+    waits = _waits_for_people(long, now) if long else {}
+    waited = {run: sum(end - begin for begin, end in merge_stretches(waits[run.pk])) for run in long}
+    worked = {run: run.duration_ms(now) - waited[run] for run in long}
+    return {run.pk: spent for run, spent in worked.items() if typical[run].is_slow(spent)}
+
+
+def _waits_for_people(runs: Collection[Run], now: int) -> dict[str, list[Stretch]]:
+    """Return when runs waited at human tasks and breakpoints, and when they were paused, by id."""
+    ends = {run.pk: now if run.ended_at is None else run.ended_at for run in runs}
+    waits: dict[str, list[Stretch]] = {id: [] for id in ends}
+    human = Attempt.objects.filter(run_id__in=ends, task__type=Human.type)
+    for id, begin, end in human.values_list("run_id", "scheduled_at", "ended_at"):
+        waits[id].append((begin, ends[id] if end is None else end))
+    begun: dict[str, dict[str, int]] = {id: {} for id in ends}
+    holding = Q(*(("effects__contains", f'"{effect}"') for effect in HOLDING_EFFECTS), _connector=Q.OR)
+    known = [run.pk for run in runs if run.revision <= MAX_REVISIONS]
+    entries = HistoryEntry.objects.filter(holding, run_id__in=known).order_by("run_id", "revision")
+    for id, at, effects in entries.values_list("run_id", "at", "effects"):
+        for line in [line for line in effects if line["effect"] in HOLDING_EFFECTS]:
+            task, event = str(line.get("task", "")), line.get("event")
+            if line["effect"] == "StopTask" or event == "pause":
+                begun[id][task] = at
+                continue
+            ended = [task] if line["effect"] == "ReleaseTask" or event == "resume" else list(begun[id])
+            waits[id] += [(begun[id].pop(each), at) for each in ended if each in begun[id]]
+    return {id: [*found, *((begin, ends[id]) for begin in begun[id].values())] for id, found in waits.items()}
 
 
 MAX_DETAILS = 2_000
