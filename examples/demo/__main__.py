@@ -3,6 +3,7 @@
 It is a client of a server that runs in another terminal, or on another machine.
 """
 
+import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -17,7 +18,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     url = server.base_address(parser.parse_args(arguments).url)
     progress = server.BoardProgress(say) if sys.stdout.isatty() else server.LineProgress(say)
     try:
-        problems = server.run_demo(url, progress, say) or build.run_build(url, say)
+        orders = server.run_demo(url, progress, say)
+        problems = [each.problem for each in orders if each.problem] or build.run_build(url, say)
     except server.ServerUnavailable as reason:
         sys.exit(str(reason))
     except KeyboardInterrupt:
@@ -25,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(130)
     if problems:
         sys.exit("\n".join(problems))
-    say("\nAll orders and the build ended as expected.")
+    say("\nAll orders and the build ended as expected.\n")
+    say(server.next_steps(orders, url, has_token=bool(os.environ.get("CONDUCTOR_AUTH_KEY"))))
 
 
 def say(text: str) -> None:

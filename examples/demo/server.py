@@ -271,14 +271,28 @@ def format_row(row: Sequence[str], widths: Sequence[int]) -> str:
     return f"{start}  {sentence}\n{' ' * (widths[0] + 2)}{address}"
 
 
-def approval_command(watched: WatchedOrder, url: str, has_token: bool) -> str:
-    """Return the command with which a user approves a waiting order."""
+def next_steps(orders: Sequence[WatchedOrder], url: str, has_token: bool) -> str:
+    """Return the pages to open after the demo, and the command that approves an order without them."""
+    pages = [
+        ("what happened", "admin/"),
+        ("the runs", "admin/conductor/run/"),
+        ("why orders failed", "admin/failures/"),
+    ]
+    waiting = next((watched for watched in orders if watched.is_waiting_for_person), None)
+    if waiting:
+        pages.insert(0, (f"approve order {waiting.order.number}", "admin/human-tasks/"))
+    lines = [f"  {purpose:<21} {url}/{page}" for purpose, page in pages]
+    text = "\n".join(
+        ["Open in your browser, and log in as admin with the password that the server printed:", "", *lines]
+    )
+    if not waiting:
+        return text
     token = ' -H "X-Authorization: $TOKEN"' if has_token else ""
     return (
-        f"Order {watched.order.number} waits for an approval. Approve it, or refuse it with false:\n\n"
-        f"  curl -X POST {url}/api/tasks/{watched.run_id}/{APPROVAL}/COMPLETED{token} \\\n"
-        "       -H 'Content-Type: application/json' -d '{\"approved\": true}'\n\n"
-        "Then start `make demo` again: its workers continue with the waiting tasks."
+        f"{text}\n\nAfter the approval start `make demo` again: its workers continue with the waiting tasks.\n"
+        "To approve without a browser, or to refuse with false:\n\n"
+        f"  curl -X POST {url}/api/tasks/{waiting.run_id}/{APPROVAL}/COMPLETED{token} \\\n"
+        "       -H 'Content-Type: application/json' -d '{\"approved\": true}'"
     )
 
 
@@ -287,8 +301,8 @@ LIMIT_SECONDS = 50
 LOOK_EVERY_SECONDS = 0.3
 
 
-def run_demo(url: str, progress: Progress, say: Callable[[str], object]) -> list[str]:
-    """Process the six orders on the server at this address. Returns the unexpected results.
+def run_demo(url: str, progress: Progress, say: Callable[[str], object]) -> list[WatchedOrder]:
+    """Process the six orders on the server at this address.
 
     Raises:
         ServerUnavailable: when the server refuses a request.
@@ -301,10 +315,7 @@ def run_demo(url: str, progress: Progress, say: Callable[[str], object]) -> list
     except ApiException as error:
         raise ServerUnavailable(explain_refusal(error, url)) from error
     say(f"\n{summary_table(orders, url)}")
-    for watched in orders:
-        if watched.is_waiting_for_person:
-            say(f"\n{approval_command(watched, url, has_token=configuration.AUTH_TOKEN is not None)}")
-    return [watched.problem for watched in orders if watched.problem]
+    return orders
 
 
 def register_definitions(clients: OrkesClients) -> None:

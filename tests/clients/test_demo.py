@@ -4,7 +4,7 @@ import pytest
 from conductor.client.automator.task_handler import get_registered_workers
 
 from examples.demo.__main__ import main
-from examples.demo.server import approval_command, register_definitions, start_order, summary_table
+from examples.demo.server import next_steps, register_definitions, start_order, summary_table
 from examples.demo.workflows import ORDERS
 from tests.clients.shop_workflow import serve_tasks
 from tests.clients.wait_until import eventually
@@ -23,7 +23,7 @@ def quick_orders(server, configuration, clients):
     return {watched.order.number: watched for watched in orders}
 
 
-def test_the_demo_orders_have_the_expected_results(quick_orders, server):
+def test_the_demo_orders_have_the_expected_results_and_lead_to_pages_before_a_command(quick_orders, server):
     table = summary_table(list(quick_orders.values()), server)
 
     assert [watched.problem for watched in quick_orders.values()] == [None, None, None]
@@ -31,7 +31,9 @@ def test_the_demo_orders_have_the_expected_results(quick_orders, server):
     assert "The bank refused 201.40 EUR on the card ending in 0002." in table
     assert "Its failure workflow: 4 items restored, customer notified." in table
     assert f"{server}/admin/conductor/run/{quick_orders['A-1006'].run_id}/change/" in table
-    assert "/approve_order/COMPLETED" in approval_command(quick_orders["A-1006"], server, has_token=False)
+    shown = next_steps(list(quick_orders.values()), server, has_token=False)
+    assert f"approve order A-1006  {server}/admin/human-tasks/" in shown
+    assert shown.index(f"{server}/admin/failures/") < shown.index("/approve_order/COMPLETED")
 
 
 def test_an_order_that_a_person_refuses_is_terminated(quick_orders, tasks):
