@@ -256,6 +256,8 @@ class StepStructure:
 
     type: ClassVar[str] = ""
     flow: ClassVar[Flow] = Flow.LEAF
+    label: ClassVar[str] = ""
+    """Its name in words."""
     icon: ClassVar[str] = ""
     """The icon in diagrams, if it is not that of the flow: a symbol of `static/ops/icons.svg`, without `step-`."""
     item_type: ClassVar[str] = ""

@@ -90,6 +90,7 @@ def test_the_address_of_a_webhook_is_readable_while_it_is_typed_and_not_shown_ag
     refused = html(operator.post(f"{TARGETS}new/webhook/", {"name": "", "url": "https://example.org/p4ssw0rd"}))
 
     assert re.search(r'<input type="url" name="url"', empty)
+    assert "the saved view or rule (view)" in " ".join(empty.split()), "it explains what the receiver gets"
     assert re.search(r'<input type="password" name="signing_key"', empty) and "p4ssw0rd" not in refused
 
 

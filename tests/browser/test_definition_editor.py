@@ -50,7 +50,7 @@ def test_an_author_changes_a_workflow_and_saves_it_as_a_new_version(page, order)
     replace_in_editor(page, "${chrage.output", "${charge.output")
     expect(page.locator(".cm-lintRange-error")).to_have_count(0)
     page.get_by_role("button", name="Review and save").click()
-    expect(page.get_by_text("step deliver added: SIMPLE ship, after charge")).to_be_visible()
+    expect(page.get_by_text("step deliver added: Worker task ship, after charge")).to_be_visible()
     page.get_by_label("Reason", exact=True).fill("The carrier calls it so")
     page.get_by_role("button", name="Save", exact=True).click()
 

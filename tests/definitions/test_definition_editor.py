@@ -228,7 +228,17 @@ def test_old_versions_are_compared_with_the_one_before(operator, order):
 
     page = page_text(operator.get(f"{WORKFLOWS}{row.pk}/compare/"))
 
-    assert "v1 → v2" in page and "step ship removed" in page
+    assert "v1 → v2" in page and "step ship removed: Worker task" in page
+
+
+def test_a_comparison_of_equal_versions_says_so_instead_of_empty_tables(operator, order):
+    copy = WorkflowDefinition.objects.create(name="order", version=2, document=order.document)
+
+    equal = page_text(operator.get(f"{WORKFLOWS}{copy.pk}/compare/"))
+    itself = page_text(operator.get(f"{WORKFLOWS}{copy.pk}/compare/?with={copy.pk}"))
+
+    assert "The documents of v1 and v2 are equal." in equal and "Diagram of" not in equal
+    assert "You compare v2 with itself. Choose another version." in itself
 
 
 def test_the_diagrams_of_two_versions_mark_the_steps_that_differ(operator, order):

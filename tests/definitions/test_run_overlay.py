@@ -69,7 +69,7 @@ def test_a_box_displays_the_status_of_its_step():
     drawn = draw_run(run)
 
     assert find_box(drawn, "charge").status_text == "Completed" and find_box(drawn, "ship").status == "ACTIVE"
-    assert find_box(drawn, "charge").label == "charge, Worker task (SIMPLE), Completed, w7"
+    assert find_box(drawn, "charge").label == "charge, Worker task, Completed, w7"
     assert find_box(drawn, "charge").subtitle == "Worker task · w7"
 
 

@@ -144,6 +144,17 @@ def test_the_sample_of_an_output_has_members_that_its_type_has(found):
     assert inner == {name: found.output_sample[name].keys() for name in inner}
 
 
+def test_a_test_of_a_workflow_without_inputs_folds_the_input_and_names_step_types_in_words(operator, clock):
+    define_workflow("order", simple("charge"), human("approve"))
+    page = operator.get(address(WorkflowDefinition.objects.get(name="order")))
+
+    text, markup = page_text(page), " ".join(html(page).split())
+    assert "This workflow declares no inputs. Input as JSON" in text
+    assert '<details class="more-options"> <summary>Input as JSON</summary>' in markup
+    assert "Human task" in text and "Worker task" in text
+    assert "HUMAN" not in text and "SIMPLE" not in text
+
+
 def test_the_mock_of_a_human_task_is_its_form(operator, clock):
     form = {"properties": {"approved": {"type": "boolean"}, "limit": {"type": "integer", "default": 5}}}
     ask = human("approve", inputParameters={"__humanTaskDefinition": {"jsonSchema": form}})

@@ -123,7 +123,7 @@ def test_a_changed_workflow_without_a_version_becomes_a_new_version_in_the_words
     apply(folder)
 
     assert "~ workflow order, version 2 will get a new version" in planned
-    assert "step `ship` added: SIMPLE, after `charge`" in planned
+    assert "step `ship` added: Worker task, after `charge`" in planned
     assert list(WorkflowDefinition.objects.values_list("name", "version")) == [("order", 2), ("order", 1)]
 
 

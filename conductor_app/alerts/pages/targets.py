@@ -46,7 +46,10 @@ FIELD_TEXTS = {
     ("teams", "url"): gettext_lazy("Teams → Workflows → Post to a channel when a webhook request is received."),
     ("pagerduty", "routing_key"): gettext_lazy("Service → Integrations → Events API v2."),
     ("pagerduty", "api_url"): gettext_lazy("In the EU region: https://events.eu.pagerduty.com"),
-    ("webhook", "url"): gettext_lazy("Receives JSON with view, sentence, at, alert, event and address."),
+    ("webhook", "url"): gettext_lazy(
+        "Receives JSON: the sentence, the saved view or rule (view), the number of the alert, the event (trigger, resolve "
+        "or test), the time in milliseconds (at), and the link to the runs (address)."
+    ),
     ("webhook", "signing_key"): gettext_lazy(
         "The header X-Conductor-Signature has sha256= and the HMAC of X-Conductor-Timestamp, a dot and the body."
     ),

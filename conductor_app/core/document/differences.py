@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..definition import StepSpot, type_of, walk
+from ..definition import StepSpot, structure_of_step, walk
 from ..primitives import JsonValue
 
 ADDED, REMOVED, CHANGED, MOVED = "added", "removed", "changed", "moved"
@@ -85,8 +85,8 @@ def _added_step(spot: StepSpot, refs_by_path: Mapping[str, str]) -> SemanticChan
 
 
 def _step_type_words(spot: StepSpot) -> str:
-    kind = type_of(spot.step)
-    return f"{kind} `{spot.name}`" if spot.name and spot.name != spot.ref else kind
+    label = structure_of_step(spot.step).label
+    return f"{label} `{spot.name}`" if spot.name and spot.name != spot.ref else label
 
 
 def _describe_position(spot: StepSpot, refs_by_path: Mapping[str, str]) -> str:

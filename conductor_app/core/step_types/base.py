@@ -41,7 +41,6 @@ class RunEnding(NamedTuple):
 class StepType(StepStructure):
     """Behavior of one type of step, and what the editor shows of it. A step type does not depend on other types."""
 
-    label: ClassVar[str] = ""  # its name in words
     summary: ClassVar[str] = ""  # what it does; the editor offers the types that have one
     search_words: ClassVar[str] = ""  # other words that find it in the editor
     sample: ClassVar[Sequence[Mapping[str, Any]]] = ()  # the steps that the editor adds

@@ -170,7 +170,7 @@ class DiagramNode:
             times = ngettext("%(count)s time", "%(count)s times", mark.count) % {"count": mark.count}
         parts = (
             self.full_title,
-            f"{self.type_label} ({self.type})",
+            self.type_label,
             self.distinct_name,
             self.status_text,
             self.note,

@@ -105,7 +105,7 @@ def _grid_context(row: WorkflowDefinition, runs: Sequence[RecentRun], now: int) 
     rows = [
         {
             "ref": step.ref,
-            "type": f"{type_label(step.type)} ({step.type})",
+            "type": type_label(step.type),
             "cells": [_cell_context(cell, head) for cell, head in zip(step.cells, heads, strict=True)],
         }
         for step in grid.rows

@@ -275,9 +275,7 @@ class WorkflowDefinitionAdmin(
         outputs = document.get("outputParameters")
         return {
             "picture": draw_definition(document),
-            "steps": [
-                (spot.ref or spot.path, spot.name, type_label(type_of(spot.step)), type_of(spot.step)) for spot in spots
-            ],
+            "steps": [(spot.ref or spot.path, spot.name, type_label(type_of(spot.step))) for spot in spots],
             "inputs": [field.key for field in schema],
             "outputs": list(outputs) if isinstance(outputs, Mapping) else [],
         }
