@@ -141,8 +141,9 @@ def _stopped_cause(run: Run, stops: Mapping[str, Mapping[str, Any]], now: int) -
     others = len(stops) - 1
     more = ngettext(" · %(count)s more stopped task", " · %(count)s more stopped tasks", others) % {"count": others}
     sentence = BREAKPOINT.sentence(GateFacts(now, 0, **stop_facts(first))).rstrip(".")
-    whole = _("Waiting: `%(task)s` — %(what)s") % {"task": first["task"], "what": sentence[:1].lower() + sentence[1:]}
     attempt = Attempt.objects.defer_payloads().filter(pk=attempt_id).select_related("task").first()
+    facts = {"task": attempt.task.label if attempt else first["task"], "what": sentence[:1].lower() + sentence[1:]}
+    whole = _("Waiting: `%(task)s` — %(what)s") % facts
     if attempt is not None:
         attempt.run = run
     verdicts = tuple(verdicts_on(attempt, now)) if attempt is not None else ()
@@ -213,14 +214,14 @@ def _failed_attempt(run: Run) -> Attempt | None:
 
 
 def _terminate_step_cause(attempt: Attempt, run: Run) -> Cause:
-    sentence = _("Terminated by step `%(task)s`") % {"task": attempt.task}
+    sentence = _("Terminated by step `%(task)s`") % {"task": attempt.task.label}
     return Cause(_add_reason(sentence, run.reason), str(attempt.task), attempt.id, attempts=(attempt,))
 
 
 def _cause_at(attempt: Attempt, run: Run, sentence: str, depth: int) -> Cause:
     which = _name_attempt(attempt, attempts_allowed(parsed_definition(run.resolved_definition_id), attempt.task))
     reason = _failure_inside(attempt, depth) or informative_line(attempt.reason) or _("no reason given")
-    facts = {"task": attempt.task, "which": which, "reason": reason}
+    facts = {"task": attempt.task.label, "which": which, "reason": reason}
     return Cause(sentence % facts, str(attempt.task), attempt.id, attempt.child_id, attempts=(attempt,))
 
 
@@ -247,7 +248,9 @@ def _failure_inside(attempt: Attempt, depth: int) -> str:
     if inner is None or inner.run is None:
         return ""
     if _is_terminate_step(inner):
-        return _add_reason(_("sub-workflow terminated by step `%(task)s`") % {"task": inner.task}, inner.run.reason)
+        return _add_reason(
+            _("sub-workflow terminated by step `%(task)s`") % {"task": inner.task.label}, inner.run.reason
+        )
     return _cause_at(
         inner, inner.run, _("sub-workflow failed at `%(task)s`, %(which)s: %(reason)s"), depth - 1
     ).sentence

@@ -11,6 +11,7 @@ from django.db.models.sql.compiler import SQLCompiler
 from ..core.snapshot import NEVER
 from ..core.states import ATTEMPT, RUN, TASK, StateMachine
 from ..db.fields import DocumentField, IdField, MomentField, UserKeyField
+from ..utils.formatting import format_task_name
 
 TASK_ONLY_STATUSES = ["COMPLETED_WITH_ERRORS", "SKIPPED"]
 
@@ -249,6 +250,11 @@ class Task(models.Model):
         if self.run_id is None:
             return self.name
         return "__".join([self.ref, *filter(None, self.iteration_path.split("."))])
+
+    @property
+    def label(self) -> str:
+        """Return the name of the task in sentences: `scan, iteration 2`."""
+        return format_task_name(self.ref, self.iteration_path) if self.iteration_path else str(self)
 
 
 IS_OPEN_ATTEMPT = status_in(ATTEMPT.open) & ~Q(id="")

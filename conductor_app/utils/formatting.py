@@ -12,7 +12,7 @@ from django.db import connections
 from django.db.models import QuerySet
 from django.utils.functional import Promise
 from django.utils.timezone import get_current_timezone
-from django.utils.translation import gettext_lazy, pgettext
+from django.utils.translation import gettext, gettext_lazy, pgettext
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -61,6 +61,11 @@ def format_elapsed(milliseconds: int) -> str:
     """Format the time until or since an event, without tenths of a second."""
     spent = max(int(milliseconds), 0)
     return f"{spent // SECOND} s" if spent < MINUTE else format_duration(spent)
+
+
+def format_task_name(ref: str, iteration_path: str) -> str:
+    """Return the name of a task in sentences: `scan, iteration 2`; `2.1` in a loop of a loop."""
+    return gettext("%(ref)s, iteration %(number)s") % {"ref": ref, "number": iteration_path} if iteration_path else ref
 
 
 def format_timestamp(moment: int) -> str:

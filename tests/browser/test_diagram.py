@@ -133,7 +133,7 @@ def test_a_step_is_selected_without_leaving_the_place_in_the_diagram(page, large
     )
     page.locator(".diagram-node[data-ref=scan_page]").dispatch_event("click")
 
-    expect(page.locator("#task-open h2")).to_have_text("scan_page__2")
+    expect(page.locator("#task-open h2")).to_have_text("scan_page, iteration 2")
     assert scroll_of(page)[1] == 40
 
 

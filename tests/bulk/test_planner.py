@@ -74,6 +74,22 @@ def test_an_edited_input_is_displayed_as_a_difference_and_applied(operator, fail
     assert "task input.n 1 → 7" in shown and "charge" in shown
 
 
+def test_sentences_name_a_task_of_a_loop_in_words(operator, clock):
+    scenario = Scenario(clock, loop("pages", step("check__left"), times=3))
+    scenario.worker("check__left").completes()
+    scenario.worker("check__left").polls()
+    running, history = run_url(scenario.row), run_url(scenario.row, tab="events")
+    assert "Running: check__left, iteration 2 on worker" in page_text(operator.get(running))
+    scenario.worker("check__left").fails("no ink")
+
+    assert "Failed at check__left, iteration 2, attempt 1" in page_text(operator.get(running))
+    assert "check__left, iteration 2 failed" in page_text(operator.get(history))
+    form = {"do": "rerun", "attempt": scenario.task("check__left__2").id}
+    assert "Input of check__left, iteration 2" in page_text(operator.get(address(scenario), form))
+    done = operator.post(address(scenario), {**form, "confirm": "yes", "revision": scenario.row.revision}, follow=True)
+    assert "order runs again from check__left, iteration 2." in page_text(done)
+
+
 def test_the_run_and_the_audit_log_show_a_changed_input_alike(operator, failed):
     attempt = failed.task("charge").id
     failed.rerun_from(attempt, task_input={"n": 42})

@@ -318,7 +318,7 @@ class PlannerPage(ObjectPage):
         except RequestRefused as refused:
             show_refusal(request, refused, (_("Preview again"), plan_address(run.pk, do=request.POST.get("do", ""))))
             return None
-        place = operation.ref or (str(attempt.task) if attempt else _("the beginning"))
+        place = operation.ref or (attempt.task.label if attempt else _("the beginning"))
         messages.success(request, DONE[operation.name] % {"run": run.name, "place": place})
         return HttpResponseRedirect(run_address(run.pk))
 
@@ -419,7 +419,7 @@ def _input_editors(do: str, run: Run, attempt: Attempt | None, form_data: Mappin
     found = [("input", _("Run input"), run.input, run.input_size)]
     if attempt is not None:
         found.insert(
-            0, ("task_input", _("Input of %(task)s") % {"task": attempt.task}, attempt.input, attempt.input_size)
+            0, ("task_input", _("Input of %(task)s") % {"task": attempt.task.label}, attempt.input, attempt.input_size)
         )
     return [
         InputEditor(

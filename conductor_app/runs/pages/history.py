@@ -9,8 +9,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ...core.definition import Definition, Key, possible_keys
 from ...core.failure_grouping import informative_line
-from ...utils.formatting import LazyText
+from ...definitions.store import parsed_definition
+from ...utils.formatting import LazyText, format_task_name
 from ...web.badges import format_status, mark_names, relative_time
 from ..models import HistoryEntry
 from .view_model import RunViewModel
@@ -156,11 +158,25 @@ def run_events(view_model: RunViewModel) -> dict[str, Any]:
 
 
 def _history_row(entry: HistoryEntry, view_model: RunViewModel) -> dict[str, Any]:
+    definition = parsed_definition(view_model.run.resolved_definition_id)
+    effects = describe_effects(_with_labels(line, definition) for line in entry.effects)
     return {
         "entry": entry,
         "at": relative_time(entry.at),
-        "effects": describe_effects(entry.effects) or [_no_effect_sentence(entry, view_model)],
+        "effects": effects or [_no_effect_sentence(entry, view_model)],
     }
+
+
+def _with_labels(line: EffectLine, definition: Definition | None) -> EffectLine:
+    """Return the line of an effect with the names of its tasks in words."""
+
+    def label(name: str) -> str:
+        found = (key for key in possible_keys(name) if definition and definition.step(key.ref))
+        key = next(found, Key(name))
+        return format_task_name(key.ref, ".".join(map(str, key.iteration_path)))
+
+    named = {"task": label(line["task"])} if line.get("task") else {}
+    return {**line, **named, "tasks": [label(str(name)) for name in line.get("tasks", [])]}
 
 
 def _no_effect_sentence(entry: HistoryEntry, view_model: RunViewModel) -> SafeString:

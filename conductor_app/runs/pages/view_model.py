@@ -147,7 +147,7 @@ def head_context(view_model: RunViewModel) -> dict[str, Any]:
         else "",
         "answerable": _human_attempt(cause),
         "held_by_budget": _held_attempt(cause),
-        "chosen": view_model.chosen,
+        "chosen": view_model.task.label if view_model.task else "",
         "facts": _run_facts(view_model),
         **_parent_and_children(run),
         "closed_address": view_model.query.address(task=NO_TASK, attempt=None),

@@ -73,7 +73,7 @@ class WhyWaitingPage(ObjectPage):
         ahead = _load_attempts_ahead(attempt, now) if position and position.ahead else []
         definition = visible(TaskDefinition.objects.filter(name=attempt.name)).only("pk", "name").first()
         return {
-            "title": _("Why is %(task)s waiting?") % {"task": attempt.task},
+            "title": _("Why is %(task)s waiting?") % {"task": attempt.task.label},
             "attempt": attempt,
             "badge": render_badge(attempt.status),
             "gates": gate_lists(verdicts),

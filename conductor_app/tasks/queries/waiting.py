@@ -507,12 +507,16 @@ def _reason_in_queue(attempt: Attempt, facts: WaitFacts, tries: int | None, now:
 
 def _with_task(attempt: Attempt, sentence: str) -> str:
     sentence = sentence.rstrip(".")
-    return f"`{attempt.task}` — {sentence[:1].lower()}{sentence[1:]}"
+    return f"`{attempt.task.label}` — {sentence[:1].lower()}{sentence[1:]}"
 
 
 def _describe_delay(attempt: Attempt, tries: int | None, now: int) -> tuple[str, str]:
     """Return why an attempt is delayed, as a sentence and in a few words."""
-    facts = {"task": attempt.task, "left": format_duration(attempt.visible_at - now), "number": attempt.number + 1}
+    facts = {
+        "task": attempt.task.label,
+        "left": format_duration(attempt.visible_at - now),
+        "number": attempt.number + 1,
+    }
     if attempt.poll_count:
         sentence = _("`%(task)s` was returned to its queue by its worker and is due in %(left)s")
         return sentence % facts, _("returned, due in %(left)s") % facts
@@ -525,7 +529,7 @@ def _describe_delay(attempt: Attempt, tries: int | None, now: int) -> tuple[str,
 
 
 def _describe_work(attempt: Attempt, now: int) -> str:
-    facts = {"task": attempt.task, "worker": attempt.worker}
+    facts = {"task": attempt.task.label, "worker": attempt.worker}
     facts["span"] = format_duration(now - (attempt.claimed_at or attempt.started_at or now))
     left = (attempt.lease_ends_at or 0) - now
     lease = _("; lease expires in %(left)s") % {"left": format_duration(left)} if left > 0 else ""
@@ -535,11 +539,11 @@ def _describe_work(attempt: Attempt, now: int) -> str:
 
 
 def _describe_unknown(attempt: Attempt, now: int) -> tuple[str, str]:
-    return _("`%(task)s` (%(type)s) is waiting") % {"task": attempt.task, "type": attempt.task.type}, _("waiting")
+    return _("`%(task)s` (%(type)s) is waiting") % {"task": attempt.task.label, "type": attempt.task.type}, _("waiting")
 
 
 def _describe_timer(attempt: Attempt, now: int) -> tuple[str, str]:
-    facts: dict[str, Any] = {"task": attempt.task}
+    facts: dict[str, Any] = {"task": attempt.task.label}
     if attempt.ends_at == NEVER:
         return _("`%(task)s` is waiting to be completed through the API") % facts, _("waiting for the API")
     facts |= {"until": format_near_time(attempt.ends_at, now), "left": format_duration(attempt.ends_at - now)}
@@ -554,7 +558,7 @@ def _describe_timer(attempt: Attempt, now: int) -> tuple[str, str]:
 def _engine_wait(sentence: str | LazyText, brief: str | LazyText) -> Callable[[Attempt, int], tuple[str, str]]:
     def describe(attempt: Attempt, now: int) -> tuple[str, str]:
         span = format_duration(now - attempt.scheduled_at)
-        facts = {"task": attempt.task, "iteration": attempt.task.iteration, "span": span}
+        facts = {"task": attempt.task.label, "iteration": attempt.task.iteration, "span": span}
         return sentence % facts, brief % facts
 
     return describe
@@ -562,7 +566,7 @@ def _engine_wait(sentence: str | LazyText, brief: str | LazyText) -> Callable[[A
 
 def _describe_phase(attempt: Attempt, now: int) -> tuple[str, str]:
     facts = PHASES.get(attempt.task.iteration, gettext_lazy("`%(task)s` is waiting for the tasks of its body"))
-    return facts % {"task": attempt.task}, _("waiting")
+    return facts % {"task": attempt.task.label}, _("waiting")
 
 
 PHASES = {
