@@ -479,6 +479,11 @@ def walk(steps: JsonValue, path: str = "tasks", levels: tuple[PathLevel, ...] = 
                 yield from walk(body.steps, f"{here}.{body.place}", (*levels, PathLevel(index, number, structure.flow)))
 
 
+def worker_tasks(document: Document) -> set[str]:
+    """Return the names of the tasks of a workflow's document that workers execute."""
+    return {spot.name for spot in walk(document.get("tasks")) if spot.name and type_of(spot.step) == DEFAULT_TYPE}
+
+
 def references_inside(step: Document) -> tuple[str, ...]:
     """Return the references of all steps inside a step, in the order of the document."""
     return tuple(spot.ref for body in bodies_of(step) for spot in walk(body.steps))

@@ -6,6 +6,8 @@ from typing import Any
 
 from django.apps import apps
 
+from ..access.authentication import current_actor
+from ..access.permissions import EXECUTE, INTEGRATION_PROVIDER, PROMPT, READ, TASK_DEF, WORKFLOW_DEF
 from ..access.visibility import usable, visible
 from ..core.definition import PROMPT_TARGET, named_uses, type_of, walk
 from ..core.errors import ValidationError
@@ -45,6 +47,13 @@ NOT_WELL_FORMED = "Expression is not well formatted: "
 """The beginning of Conductor's message."""
 UNRESOLVED = ". `${…}` is not replaced in this field: give the value as an input"
 JQ = "jq"
+TARGET_TYPES = {
+    "task definition": TASK_DEF,
+    "workflow": WORKFLOW_DEF,
+    "integration": INTEGRATION_PROVIDER,
+    "prompt": PROMPT,
+}
+"""The kinds of objects that steps name, in the words of findings, with their types in grants."""
 MAX_EXAMPLE_SIZE = 64_000
 SEARCHED_RUNS = 5
 MAX_TASKS = 5_000
@@ -201,7 +210,17 @@ def definition_context(documents: Iterable[Mapping[str, Any]], *, with_examples:
         else None,
         clusters=_configured_clusters(),
         prompts=models.prompts() if models and any(use.target_type == PROMPT_TARGET for use in uses) else None,
+        limited=_limited_kinds(),
     )
+
+
+def _limited_kinds() -> frozenset[str]:
+    """Return the kinds of which the current actor may use some objects only."""
+    actor = current_actor()
+    if actor is None:
+        return frozenset()
+    may_all = actor.permissions.allows_all
+    return frozenset(kind for kind, target in TARGET_TYPES.items() if not may_all((READ, target), (EXECUTE, target)))
 
 
 def _configured_clusters() -> frozenset[str]:

@@ -14,13 +14,14 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, pgettext
 
-from ..access.authentication import server_address
+from ..access.authentication import current_actor, server_address
+from ..access.permissions import NO_PATTERNS, READ, WORKFLOW_DEF
 from ..access.visibility import may, sees_all_runs
 from ..monitoring.samples import WorkerSample
 from ..runs.timeline.queries import TimelineSegment
 from ..web import badges, links
 
-MAX_REASON_LENGTH = 500
+MAX_REASON_LENGTH, MAX_GRANTED = 500, 8
 THICK_BAR = (3, 12, 2)
 """Top, height and corner radius of the bar of a segment, in pixels."""
 TIMELINE_BARS = {
@@ -130,11 +131,21 @@ def render_worker_code(context: Context, sample: WorkerSample) -> str:
 
 
 @register.simple_tag(name="limited_view")
-def render_limited_view(shows_all: bool | None = None) -> SafeString | str:
-    """Return a sentence for users whose grants let them see some rows only; by default, some runs only."""
-    if sees_all_runs() if shows_all is None else shows_all:
+def render_limited_view(kind: str = WORKFLOW_DEF, shows_all: bool | None = None) -> SafeString | str:
+    """Return a sentence for users whose grants let them see some rows only; by default, some runs only.
+
+    `kind`: the target type of the grants, whose names it lists.
+    """
+    actor = current_actor()
+    if actor is None or (sees_all_runs() if shows_all is None else shows_all):
         return ""
-    return format_html('<p class="muted">{}</p>', gettext("Only what your grants let you see is listed."))
+    granted = actor.permissions.names.get((READ, kind), NO_PATTERNS)
+    names = sorted([*granted.exact, *(f"{prefix}*" for prefix in granted.prefixes)])
+    listed = ", ".join(names[:MAX_GRANTED]) + " …" * (len(names) > MAX_GRANTED)
+    text = gettext(
+        "Only what your grants let you see is listed: %(names)s. Administrators give more on the page People."
+    )
+    return format_html('<p class="muted">{}</p>', text % {"names": listed or gettext("none of them applies here")})
 
 
 @register.simple_block_tag(name="fact")

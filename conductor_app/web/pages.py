@@ -214,13 +214,14 @@ Source = Callable[[HttpRequest, str], Iterator[PaletteHit]]
 class ServerAwareChangeList(ChangeList):
     """A list with what its empty state shows: the server's base URL and the address that adds a row.
 
-    `shows_all`: True unless the user may see only the rows that grants name.
+    `shows_all`: True unless the user may see only the rows that grants name. `granted_kind`: the type of these names.
     """
 
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         self.server = server_address(request)
         super().__init__(request, *args, **kwargs)
         self.add_address = "add/" if self.model_admin.has_add_permission(request) else ""
+        self.granted_kind = next(iter(getattr(self.model, "access_names", {})), "")
         self.shows_all = request.user.has_perm(f"{self.opts.app_label}.view_{self.opts.model_name}")
 
     def unfiltered_paginator(self) -> CappedPaginator:

@@ -76,7 +76,8 @@ class LintContext:
 
     `outputs` and `workflow_outputs` hold the known shapes of the outputs of tasks and workflows; `tasks` is None if
     they are unknown. `received`: the workflows that webhooks name as receivers. `integrations`: the models of each
-    integration. `prompts`: the names of prompts. `clusters`: the names and the servers of Kafka clusters.
+    integration. `prompts`: the names of prompts. `clusters`: the names and the servers of Kafka clusters. `limited`: of
+    which of these kinds the actor knows some names only.
     """
 
     tasks: Mapping[str, Mapping[str, Any]] | None = None
@@ -89,6 +90,7 @@ class LintContext:
     integrations: Mapping[str, frozenset[str]] | None = None
     prompts: frozenset[str] | None = None
     clusters: frozenset[str] | None = None
+    limited: frozenset[str] = frozenset()
 
 
 MAX_COMPARED_NAMES = 1_000

@@ -307,15 +307,30 @@ def _lint_task_name(spot: StepSpot, known: LintContext) -> Iterator[LintFinding]
     own, path = spot.step.get("taskDefinition"), f"{spot.path}.name"
     definition = own if isinstance(own, Mapping) else (known.tasks or {}).get(spot.name)
     if definition is None and known.tasks is not None and spot.name:
-        near = closest_name(spot.name, known.tasks)
-        usual = "three retries a minute apart, an hour to answer"
-        message = f"There is no task definition `{spot.name}`. It gets the defaults: {usual}.{did_you_mean(near)}"
-        yield LintFinding(WARNING if near else HINT, NO_DEFINITION, path, message, spot.name, near)
+        default = ". It gets the defaults: three retries a minute apart, an hour to answer"
+        for found in _lint_unknown("task definition", spot.name, path, known, known.tasks, default):
+            yield replace(found, kind=NO_DEFINITION, severity=found.severity if found.meant else HINT)
     elif definition is not None and not any(_seconds(definition, limit) for limit in LIMITS):
         message = f"`{spot.name}` has no time limit: if its worker falls silent, the run waits for ever."
         yield LintFinding(WARNING, NO_TIMEOUT, path, message, spot.name)
     if known.worked is not None and spot.name and spot.name not in known.worked:
         yield LintFinding(HINT, NO_WORKER, path, f"No worker has ever polled `{spot.name}`.", spot.name)
+
+
+def _lint_unknown(
+    what: str, name: str, path: str, known: LintContext, others: Iterable[str], effect: str = ""
+) -> Iterator[LintFinding]:
+    """Yield the finding for a name that is not known.
+
+    Where the actor knows some names only, it may exist all the same: there is only a hint, if a known name is similar.
+    """
+    near = closest_name(name, others)
+    if what not in known.limited:
+        message = f"There is no {what} `{name}`{effect}.{did_you_mean(near)}"
+        yield LintFinding(WARNING, UNKNOWN_NAME, path, message, name, near)
+    elif near:
+        message = f"No {what} `{name}` is visible to you.{did_you_mean(near)}"
+        yield LintFinding(HINT, UNKNOWN_NAME, path, message, name, near)
 
 
 def _seconds(definition: Mapping[str, Any], name: str) -> bool:
@@ -346,10 +361,7 @@ def _lint_workflow_name(name: Any, version: Any, path: str, known: LintContext) 
     if not isinstance(name, str) or not name or "${" in name or known.workflows is None:
         return
     if name not in known.workflows:
-        near = closest_name(name, known.workflows)
-        yield LintFinding(
-            WARNING, UNKNOWN_NAME, path, f"There is no workflow `{name}`.{did_you_mean(near)}", name, near
-        )
+        yield from _lint_unknown("workflow", name, path, known, known.workflows)
     elif isinstance(version, int) and version and version not in known.workflows[name]:
         have = ", ".join(map(str, sorted(known.workflows[name])[-5:]))
         message = f"Workflow `{name}` has no version {version}; there is {have}."
@@ -364,9 +376,8 @@ def _lint_ai_tasks(found: Iterable[StepSpot], known: LintContext) -> Iterator[Li
             if use.target_type != PROMPT_TARGET:
                 yield from _lint_model(use, path, known)
             elif use.input == "promptName" and known.prompts is not None and use.name not in known.prompts:
-                near = closest_name(use.name, known.prompts)
-                message = f"There is no prompt `{use.name}`: the name is sent as the text.{did_you_mean(near)}"
-                yield LintFinding(WARNING, UNKNOWN_NAME, f"{path}.promptName", message, use.name, near)
+                effect = ": the name is sent as the text"
+                yield from _lint_unknown("prompt", use.name, f"{path}.promptName", known, known.prompts, effect)
 
 
 def _lint_model(use: NamedUse, path: str, known: LintContext) -> Iterator[LintFinding]:
@@ -374,9 +385,7 @@ def _lint_model(use: NamedUse, path: str, known: LintContext) -> Iterator[LintFi
         return
     integration, _, model = use.name.partition(":")
     if integration not in known.integrations:
-        near = closest_name(integration, known.integrations)
-        message = f"There is no integration `{integration}`.{did_you_mean(near)}"
-        yield LintFinding(WARNING, UNKNOWN_NAME, f"{path}.{use.input}", message, integration, near)
+        yield from _lint_unknown("integration", integration, f"{path}.{use.input}", known, known.integrations)
     elif model and (models := known.integrations[integration]) and model not in models:
         near = closest_name(model, models)
         message = f"The integration `{integration}` has no model `{model}`.{did_you_mean(near)}"

@@ -18,7 +18,7 @@ from ...access.commands.users import grant_to_current_actor
 from ...access.models import AuditEntry
 from ...access.permissions import FORM_TEMPLATE
 from ...access.visibility import visible, visible_names
-from ...core.definition import walk
+from ...core.definition import walk, worker_tasks
 from ...core.document.differences import SemanticChange, semantic_changes
 from ...core.errors import Conflict, Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
 from ...core.primitives import JsonValue
@@ -289,7 +289,8 @@ class BundleItem:
 def export_bundle(names: Iterable[str], *, with_templates: bool = True) -> dict[str, Any]:
     """Return a bundle of the newest versions of these workflows, the workflows they start, and their task definitions.
 
-    It has only those that the current actor may read.
+    It has only those that the current actor may read. For one who may read some only, `notIncluded` names the tasks
+    without a definition in it.
 
     `with_templates`: include the form templates of their HUMAN steps.
     """
@@ -303,8 +304,13 @@ def export_bundle(names: Iterable[str], *, with_templates: bool = True) -> dict[
         if not found:
             break
     tasks = {spot.name for document in workflows.values() for spot in walk(document.get("tasks"))}
-    rows = visible(TaskDefinition.objects.filter(name__in=tasks).order_by("name"))
-    given = {"format": FORMAT, "workflows": list(workflows.values()), "tasks": [row.document for row in rows]}
+    every_row = TaskDefinition.objects.filter(name__in=tasks).order_by("name")
+    rows = visible(every_row)
+    given: dict[str, Any] = {"format": FORMAT, "workflows": list(workflows.values())}
+    given["tasks"] = [row.document for row in rows]
+    used = set[str]().union(*map(worker_tasks, workflows.values()))
+    if rows is not every_row and (left_out := used - {row.name for row in rows}):
+        given["notIncluded"] = {"tasks": sorted(left_out)}
     templates = _templates(workflows.values()) if with_templates else []
     return given | ({"formTemplates": templates} if templates else {})
 
