@@ -18,7 +18,7 @@ from conductor_app.access.permissions import ADMIN, permission_set_of, role_grou
 from conductor_app.access.sign_in.commands import permit_link
 from conductor_app.core.errors import Conflict, Forbidden, Invalid
 from tests.access.users import logged_in_client
-from tests.builders import simple
+from tests.builders import human, simple
 from tests.page_text import html, page_text
 from tests.scenario import define_workflow, start_run
 
@@ -86,6 +86,42 @@ class TestInvitations:
         assert not permissions.allows("UPDATE", "WORKFLOW_DEF", "shop_refund")
         assert not permissions.allows("EXECUTE", "TASK_DEF", "shop_pack")
         assert not permissions.allows("READ", "WORKFLOW_DEF", "payroll")
+
+    def test_a_person_may_read_the_tasks_of_the_workflows(self, administrator):
+        define_workflow("order", simple("pay"), version=1)
+        define_workflow("order", simple("pack"), human("call"), simple("shop_ship"), version=2)
+        define_workflow("payroll", simple("book"))
+
+        page = administrator.post(INVITE, form(name="bob", names="order, shop_*", with_tasks="on"))
+
+        bob = User.objects.get(username="bob")
+        assert people.access_of(bob) == Access(VIEWER, ("order", "shop_*"), tasks=("pack",))
+        allowed = permission_set_of(bob.pk).allows
+        assert allowed("READ", "TASK_DEF", "pack") and not allowed("EXECUTE", "TASK_DEF", "pack")
+        assert not any(allowed("READ", "TASK_DEF", name) for name in ("pay", "call", "book"))
+        assert "And the tasks pack" in page_text(page)
+        text = html(administrator.get(page_of(bob)))
+        assert re.search(r'name="with_tasks"[^>]* checked', text) and "And the tasks" in text
+        assert re.search(r'name="with_tasks"[^>]* checked', html(administrator.get(INVITE)))
+
+    def test_a_person_sees_the_queues_and_workers_of_the_tasks_of_the_workflows(self, administrator):
+        define_workflow("order", simple("pack"))
+        start_run("order")
+        define_workflow("payroll", simple("book"))
+        start_run("payroll")
+        bob = people.invite("bob", "", people.with_tasks(Access(OPERATOR, ("order",))), "ada")
+        client = logged_in_client(bob)
+
+        text = page_text(client.get("/admin/queues/"))
+        assert "pack" in text and "book" not in text
+        assert client.get("/admin/queue/?name=pack").status_code == 200
+        assert client.get("/admin/queue/?name=book").status_code == 404
+
+    def test_a_person_who_may_read_task_types_only_has_not_everything(self, administrator):
+        bob = User.objects.create_user("bob")
+        grant(Subject(user_id=bob.pk), "TASK_DEF", "pack", ["READ"], "bob", "ada")
+
+        assert people.access_of(bob) == Access(CUSTOM)
 
     def test_the_link_lets_the_person_set_a_password_once(self, administrator):
         _, link = invited_by(administrator, names="shop_*")
@@ -237,6 +273,14 @@ class TestEscalation:
 
         assert logged_in_client(viewer).post(INVITE, form(name="bob")).status_code == 403
         assert logged_in_client(viewer).get("/admin/people/").status_code == 403
+
+    def test_a_manager_gives_the_tasks_that_it_may_read(self, manager):
+        define_workflow("shop_order", simple("pack"), simple("pay"))
+        grant(Subject(user_id=manager.pk), "TASK_DEF", "pay", ["READ"], "mia", "root")
+
+        bob, _ = invited_by(logged_in_client(manager), names="shop_order", with_tasks="on")
+
+        assert people.access_of(bob).tasks == ("pay",)
 
     def test_an_application_gets_no_more_than_its_creator_has(self, manager):
         actor = Actor("mia", permission_set_of(manager.pk), manager.pk)

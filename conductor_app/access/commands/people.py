@@ -6,29 +6,34 @@ role, on the names, prefixes and tags of the scope. Other combinations of groups
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 
+from ...core.definition import worker_tasks
 from ...core.errors import Conflict, Invalid
 from ...db.database import transaction
 from ..audit import record_access_change
 from ..grants import require_grant, require_group_permissions, require_user_permissions
-from ..models import Application, Grant, UserProfile
+from ..models import Application, Grant, Tag, UserProfile
 from ..permissions import (
     ADMIN,
+    READ,
     SYSTEM_ROLES,
     TAG,
+    TASK_DEF,
     WORKFLOW,
     WORKFLOW_DEF,
     means_prefix,
     require_free_user_name,
     role_group,
 )
+from ..visibility import visible, visible_names
 from .applications import create_application, create_key
 from .users import MAX_ID_LENGTH, USER_KIND, Subject, insert_grants, keep_administrator, new_user
 
@@ -37,7 +42,7 @@ PERSON_ROLES = (VIEWER, OPERATOR, AUTHOR, ADMIN)
 PROGRAM_ROLES = (WORKER, *PERSON_ROLES)
 CUSTOM = "custom"
 """Stands for groups, permissions and grants that no role and scope has."""
-MAX_NAMES, MAX_NAME_LENGTH = 100, 255
+MAX_NAMES, MAX_NAME_LENGTH, MAX_TASKS = 100, 255, 500
 GrantRow = tuple[str, str, str]
 """(target type, target id, access)"""
 
@@ -46,12 +51,13 @@ GrantRow = tuple[str, str, str]
 class Access:
     """A role on all objects, or on those with some names, prefixes (with a `*` at the end) or tags (`key:value`).
 
-    Without a role: no access.
+    `tasks`: further task types that it may read. Without a role: no access.
     """
 
     role: str = ""
     names: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
 
     @property
     def is_on_all(self) -> bool:
@@ -90,7 +96,8 @@ def grants_of(access: Access) -> set[GrantRow]:
     """
     by_type = ACCESSES_OF_ROLES[access.role]
     named = {(kind, name, each) for name in access.names for kind, accesses in by_type.items() for each in accesses}
-    return named | {(TAG, tag, each) for tag in access.tags for each in by_type[WORKFLOW_DEF]}
+    tagged = {(TAG, tag, each) for tag in access.tags for each in by_type[WORKFLOW_DEF]}
+    return named | tagged | {(TASK_DEF, task, READ) for task in access.tasks}
 
 
 def require_valid_access(access: Access, roles: Sequence[str]) -> None:
@@ -153,9 +160,12 @@ def _read_access(user: User) -> Access:
 
 
 def _access_with_grants(given: set[GrantRow], roles: Sequence[str]) -> Access:
-    names = tuple(sorted({target_id for kind, target_id, _ in given if kind != TAG}))
-    tags = tuple(sorted({target_id for kind, target_id, _ in given if kind == TAG}))
-    candidates = (Access(role, names, tags) for role in roles if role != ADMIN and not (tags and role == WORKER))
+    ids: dict[str, set[str]] = defaultdict(set)
+    for kind, target_id, _ in given:
+        ids[kind if kind in (TAG, TASK_DEF) else ""].add(target_id)
+    names, tags, tasks = (tuple(sorted(found)) for found in (ids[""], ids[TAG], ids[TASK_DEF] - ids[""]))
+    suitable = (role for role in roles if role != ADMIN and (names or tags) and not (tags and role == WORKER))
+    candidates = (Access(role, names, tags, tasks) for role in suitable)
     return next((each for each in candidates if grants_of(each) == given), Access(CUSTOM))
 
 
@@ -204,7 +214,8 @@ def _replace_access(user: User, access: Access, by: str) -> None:
 
 
 def _as_facts(access: Access) -> dict[str, Any]:
-    facts: Mapping[str, Any] = {"role": access.role, "names": [*access.names], "tags": [*access.tags]}
+    parts = {"names": access.names, "tags": access.tags, "tasks": access.tasks}
+    facts: Mapping[str, Any] = {"role": access.role, **{name: [*part] for name, part in parts.items()}}
     return {name: value for name, value in facts.items() if value}
 
 
@@ -271,9 +282,27 @@ def set_active(user_id: int, is_active: bool, by: str) -> None:
         record_access_change(USER_KIND, user.get_username(), "activate" if is_active else "deactivate", by)
 
 
-def matching_names(access: Access, names: Iterable[str], tagged: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return those of the names that the scope has. `tagged`: the names with each tag."""
-    exact = {name for name in access.names if not means_prefix(WORKFLOW_DEF, name)}
-    exact |= {name for tag in access.tags for name in tagged.get(tag, ())}
-    prefixes = tuple(name[:-1] for name in access.names if means_prefix(WORKFLOW_DEF, name))
+def with_tasks(access: Access) -> Access:
+    """Return the access with the task types that its workflows have now, of which the current actor may read both.
+
+    Raises:
+        Invalid: when there are too many.
+    """
+    rows = visible(apps.get_model("conductor", "WorkflowDefinition")._default_manager.order_by("version"))
+    known = set(rows.order_by().values_list("name", flat=True))
+    newest = dict(rows.filter(name__in=matching_names(access, WORKFLOW_DEF, known)).values_list("name", "document"))
+    used = set[str]().union(*map(worker_tasks, newest.values()))
+    tasks = visible_names(TASK_DEF, sorted(used - {*matching_names(access, TASK_DEF, used)}))
+    if len(tasks) > MAX_TASKS:
+        raise Invalid(f"These workflows have more than {MAX_TASKS} tasks. Enter a prefix of their names.")
+    return replace(access, tasks=tuple(tasks))
+
+
+def matching_names(access: Access, target_type: str, names: Iterable[str]) -> list[str]:
+    """Return those of the names of a target type that the scope has."""
+    exact = {name for name in access.names if not means_prefix(target_type, name)}
+    for key, _, value in (tag.partition(":") for tag in access.tags):
+        tagged = Tag.objects.filter(object_type=target_type, key=key, value=value)
+        exact |= set(tagged.values_list("object_name", flat=True))
+    prefixes = tuple(name[:-1] for name in access.names if means_prefix(target_type, name))
     return sorted(name for name in names if name in exact or (prefixes and name.startswith(prefixes)))

@@ -29,7 +29,7 @@ from ..authentication import server_address
 from ..commands import people
 from ..commands.people import AUTHOR, CUSTOM, OPERATOR, PERSON_ROLES, PROGRAM_ROLES, VIEWER, WORKER, Access
 from ..grants import MODEL_BY_TARGET_TYPE, may_give
-from ..models import Application, ExternalIdentity, SecondFactor, Tag
+from ..models import Application, ExternalIdentity, SecondFactor
 from ..permissions import ADMIN, TASK_DEF, WORKFLOW_DEF, read_permission_set
 from ..show_as import STOP_PATH, may_show_as, start_showing, stop_showing
 from ..sign_in.commands import may_be_linked, permit_link
@@ -79,6 +79,11 @@ class AccessForm(forms.Form):
         label=gettext_lazy("Tags"),
         help_text=gettext_lazy("As key:value, with commas between them. A tag applies to everything that has it."),
     )
+    with_tasks = forms.BooleanField(
+        required=False,
+        label=gettext_lazy("And their tasks"),
+        help_text=gettext_lazy("reads the task definitions, queues and workers of the tasks that they have now"),
+    )
     is_of_program = False
 
     def __init__(self, data: Any = None, *, access: Access | None = None, **kwargs: Any) -> None:
@@ -88,6 +93,7 @@ class AccessForm(forms.Form):
             "scope": ALL if access and access.is_on_all else SOME,
             "names": "\n".join(access.names) if access else "",
             "tags": ", ".join(access.tags) if access else "",
+            "with_tasks": bool(access.tasks) if access else True,
         }
         super().__init__(data, **kwargs)
         cast(Any, self.fields["role"]).choices = [(role, ROLE_LABELS[role]) for role in roles]
@@ -118,6 +124,8 @@ class AccessForm(forms.Form):
         access = Access(cleaned["role"], names, tags) if is_some else Access(cleaned["role"])
         try:
             people.require_valid_access(access, PROGRAM_ROLES if self.is_of_program else PERSON_ROLES)
+            if is_some and cleaned["with_tasks"] and not self.is_of_program:
+                access = people.with_tasks(access)
         except Invalid as refused:
             raise forms.ValidationError(refused.message) from None
         cleaned["access"] = access
@@ -319,13 +327,7 @@ def _scope_context(access: Access) -> dict[str, Any]:
     target_type = TASK_DEF if access.role == WORKER else WORKFLOW_DEF
     model = apps.get_model("conductor", MODEL_BY_TARGET_TYPE[target_type])
     known = model._default_manager.order_by("name").values_list("name", flat=True).distinct()
-    tagged = {
-        tag: Tag.objects.filter(
-            object_type=target_type, key=tag.partition(":")[0], value=tag.partition(":")[2]
-        ).values_list("object_name", flat=True)
-        for tag in access.tags
-    }
-    matches = people.matching_names(access, visible_names(target_type, known), tagged)
+    matches = people.matching_names(access, target_type, visible_names(target_type, known))
     return {
         "access": access,
         "role": ROLE_LABELS[access.role],
