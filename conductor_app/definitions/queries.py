@@ -88,7 +88,7 @@ def catalog_workflows(rows: Sequence[WorkflowDefinition], now: int) -> dict[int,
     """Return the catalog data of each row. The number of queries does not grow with the rows."""
     known = definition_context([row.document for row in rows], with_examples=False)
     names = {row.name for row in rows}
-    health, is_capped = _health_by_name(names, now)
+    health, is_capped = health_by_name(names, now)
     users, reasons, last = _count_callers(names), _change_reasons(rows), _last_run_times(rows)
     return {
         row.pk: CatalogWorkflow(
@@ -102,7 +102,7 @@ def catalog_workflows(rows: Sequence[WorkflowDefinition], now: int) -> dict[int,
     }
 
 
-def _health_by_name(names: Iterable[str], now: int) -> tuple[dict[str, VersionHealth], bool]:
+def health_by_name(names: Iterable[str], now: int) -> tuple[dict[str, VersionHealth], bool]:
     """Return the health of each name from the newest runs of the last day, and True if not all runs were read."""
     found = Run.objects.filter(name__in=list(names), created_at__gte=now - DAY).order_by("-created_at")
     rows = list(found.values_list("name", *RESULT_COLUMNS)[: MAX_RUNS + 1])

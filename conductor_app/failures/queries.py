@@ -1,7 +1,7 @@
 """The failure inbox: groups with their last 24 hours and impact, and what the failures of a group have in common."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,8 +41,6 @@ NOTABLE_FACTOR = 1.3
 MAX_VALUES = 8
 MAX_FAILURES = 5_000
 """Newest failures of a day that are read."""
-MAX_RUNS = 100_000
-"""Newest runs of a day that are counted."""
 LOST = ("FAILED", "TIMED_OUT")
 MAX_GROUPS = 100
 FAILED_ENDS = ("FAILED", "FAILED_FOR_GOOD", "EXPIRED")
@@ -204,17 +202,6 @@ def count_failed_with_child(now: int) -> int:
     started = Attempt.objects.filter(pk=OuterRef("failed_attempt_id")).exclude(child_id="")
     failed = visible(Run.objects.filter(status__in=LOST, created_at__gte=now - DAY)).filter(Exists(started))
     return failed.order_by().values("pk")[:MAX_FAILURES].count()
-
-
-def runs_by_definition(names: Collection[str], now: int) -> dict[str, int]:
-    """Return the number of runs of these workflows that started within the last day, from the newest MAX_RUNS."""
-    if not names:
-        return {}
-    newest = Run.objects.filter(name__in=names, created_at__gte=now - DAY).values("name")[:MAX_RUNS]
-    sql, params = newest.query.sql_with_params()
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT name, COUNT(*) FROM ({sql}) AS newest GROUP BY 1", params)
-        return dict(cursor.fetchall())
 
 
 def shown_group(group: FailureGroup) -> FailureGroup:

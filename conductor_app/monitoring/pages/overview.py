@@ -5,7 +5,7 @@ user's own.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -25,6 +25,7 @@ from ...definitions import commands as definition_commands
 from ...definitions.durations import SlowDefinition, slowest_definitions
 from ...definitions.models import WorkflowDefinition
 from ...definitions.pages.versions import newest_version_markers
+from ...definitions.queries import VersionHealth, health_by_name
 from ...explanations.cause import failure_reasons
 from ...explanations.debugger import stopped_runs
 from ...failures.pages.groups import render_failure_message
@@ -32,7 +33,6 @@ from ...failures.queries import (
     ListedFailureGroup,
     count_failed_with_child,
     most_harmful_groups,
-    runs_by_definition,
 )
 from ...human_tasks.waiting_queries import human_task_inbox
 from ...runs.commands.start import StartRequest, start_run
@@ -395,9 +395,9 @@ def _failure_section(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
     Groups that have ended no run are folded into one row.
     """
     listed = most_harmful_groups(now, MAX_FAILURES)
-    counts = runs_by_definition({each.group.definition for each in listed}, now)
-    group_rows = [_failure_row(each, counts, now) for each in listed if not each.impact.was_retried]
-    recovered = [_failure_row(each, counts, now) for each in listed if each.impact.was_retried]
+    health, _is_capped = health_by_name({each.group.definition for each in listed}, now) if listed else ({}, False)
+    group_rows = [_failure_row(each, health, now) for each in listed if not each.impact.was_retried]
+    recovered = [_failure_row(each, health, now) for each in listed if each.impact.was_retried]
     is_none = any(count["status"] == "FAILED" and not count["count"] for count in numbers.get("counts", ()))
     return {
         "groups": group_rows,
@@ -408,17 +408,18 @@ def _failure_section(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _failure_row(listed: ListedFailureGroup, counts: dict[str, int], now: int) -> dict[str, Any]:
-    group, affected, runs = listed.group, len(listed.impact.affected), counts.get(listed.group.definition, 0)
+def _failure_row(listed: ListedFailureGroup, health: Mapping[str, VersionHealth], now: int) -> dict[str, Any]:
+    group, lost = listed.group, len(listed.impact.lost)
+    ended = health.get(group.definition, VersionHealth()).ended
     return {
         "group": group,
         "address": failure_group_address(group.pk),
         "message": render_failure_message(group),
         "spark": sparkline(listed.hours, _("Failures per hour, last 24 hours"), "bad"),
-        "lost": len(listed.impact.lost),
+        "lost": lost,
         "newest": run_address(listed.impact.newest_lost_run) if listed.impact.newest_lost_run else "",
-        "affected": affected,
-        "percent": min(round(100 * affected / runs), 100) if runs else None,
+        "affected": len(listed.impact.affected),
+        "percent": min(round(100 * lost / ended), 100) if ended else None,
         "is_new": group.first_at >= now - DAY,
         "at": relative_time(group.last_at, now),
     }
