@@ -16,11 +16,13 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.db import router
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.translation import gettext_lazy
 
 from ..core.errors import Conflict, Invalid, NotFound
 from ..db.database import alias, connection, transaction
@@ -181,6 +183,51 @@ SYSTEM_ROLES: dict[str, SystemRole] = {
 def normalize_target_type(target_type: str) -> str:
     """Return the canonical name of a target type. Clients use two names for some types."""
     return TARGET_TYPE_ALIASES.get(target_type, target_type)
+
+
+VERB_WORDS = {
+    "add": gettext_lazy("create"),
+    "view": gettext_lazy("view"),
+    "change": gettext_lazy("change"),
+    "delete": gettext_lazy("delete"),
+    "execute": gettext_lazy("use"),
+}
+NOUNS = {
+    "attempt": gettext_lazy("tasks"),
+    "poller": gettext_lazy("workers"),
+    "sweeppass": gettext_lazy("the state of the server"),
+    "workflowdefinition": gettext_lazy("workflows"),
+}
+"""Words for what a permission is about, where the name of the model says something else."""
+PERMISSION_WORDS = {
+    "conductor.execute_workflowdefinition": gettext_lazy("start workflows"),
+    "conductor.execute_debug": gettext_lazy("debug runs"),
+    "conductor.execute_agent": gettext_lazy("change something through the tools of agents"),
+}
+
+
+def permission_words(permission: str) -> str:
+    """Return what a permission permits, such as "view runs" for `conductor.view_run`. Other texts return ""."""
+    app, _dot, codename = permission.partition(".")
+    verb, _line, model = codename.partition("_")
+    if verb not in VERB_WORDS or not model or not app.isidentifier():
+        return ""
+    if permission in PERMISSION_WORDS:
+        return str(PERMISSION_WORDS[permission])
+    try:
+        noun = NOUNS.get(model) or apps.get_model(app, model)._meta.verbose_name_plural
+    except LookupError:
+        # Rights on objects that have no table.
+        noun = f"{model.replace('_', ' ')}s"
+    return f"{VERB_WORDS[verb]} {noun}"
+
+
+def smallest_role_with(permission: str) -> str:
+    """Return the name of the group of the first role that has a permission, from viewers to administrators."""
+    roles = (SYSTEM_ROLES[name] for name in ("USER_READ_ONLY", "WORKFLOW_MANAGER", "METADATA_MANAGER"))
+    right = RIGHT_BY_PERMISSION.get(permission)
+    found = (role for role in roles if right in role.rights or permission in role.page_permissions)
+    return next(found, SYSTEM_ROLES[ADMIN]).group
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, gettext_noop
 
 from ..access.pages import audit
+from ..access.permissions import permission_words
 from ..core.primitives import JsonValue
 from ..core.schemas import format_value
 from ..db.fields import dumps
@@ -70,6 +71,7 @@ register.filter("as_json", format_json)
 register.filter("page_name", page_name)
 register.filter("audit_changes", audit.render_changes)
 register.filter("audit_details", audit.render_details)
+register.filter("permission_words", permission_words)
 
 
 @register.filter("action_name")

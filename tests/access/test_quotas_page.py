@@ -110,6 +110,6 @@ def test_removed_quotas_leave_the_default(operator, shop):
 
 
 def test_a_viewer_sees_the_quotas_and_changes_none(viewer, shop):
-    assert "conductor.change_callerquota" in page_text(viewer.get(PAGE))
+    assert "you need the permission to change caller quotas" in page_text(viewer.get(PAGE))
     assert viewer.post(PAGE, {"do": "save", "kind": "default", "open_runs": "1"}).status_code == 403
     assert not CallerQuota.objects.exists()

@@ -110,7 +110,7 @@ def test_the_limit_of_an_integration_is_shown_and_cannot_be_edited_here(operator
 def test_a_viewer_sees_budgets_and_cannot_change_them(viewer):
     limit(max_tokens=5)
 
-    assert "conductor.change_modelbudget" in page_text(viewer.get(BUDGETS))
+    assert "you need the permission to change model budgets" in page_text(viewer.get(BUDGETS))
     assert viewer.post(BUDGETS, {"do": "save"}).status_code == 403
     assert ModelBudget.objects.count() == 1
 

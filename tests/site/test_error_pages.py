@@ -7,6 +7,7 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 
+from conductor_app.access.permissions import USED_PERMISSIONS, permission_words, smallest_role_with
 from conductor_app.settings.logs import logging_config
 from conductor_app.site.error_pages import server_error
 from conductor_app.telemetry import log_context
@@ -79,11 +80,22 @@ def test_a_request_with_too_many_fields_is_logged_without_a_traceback(client):
     assert [(record_filter.filter(record), record.exc_info) for record in records] == [(True, None)]
 
 
-def test_a_forbidden_page_names_the_permission_and_offers_navigation(db):
+def test_a_forbidden_page_says_in_words_what_is_missing_and_who_has_it(db):
     shown = page(client_with().get("/admin/queues/"), 403)
 
     assert SIDEBAR in shown
-    assert "<code>conductor.view_attempt</code>" in shown
+    text = " ".join(shown.split())
+    assert "You need the permission to view tasks. Viewers have it. Ask an administrator, who gives access on" in text
+
+
+def test_each_permission_has_words_and_a_role_that_has_it():
+    for permission in sorted(USED_PERMISSIONS):
+        words = permission_words(permission)
+        assert words.isascii() and "_" not in words and words.count(" ") >= 1, permission
+        assert smallest_role_with(permission) in ("Viewers", "Operators", "Authors", "Administrators")
+    assert permission_words("conductor.change_run") == "change runs"
+    assert smallest_role_with("conductor.change_run") == "Operators"
+    assert permission_words("Nothing can be changed while you see the pages as bob.") == ""
 
 
 @pytest.mark.django_db
@@ -92,8 +104,9 @@ def test_a_page_about_everything_says_that_a_permission_on_some_objects_is_not_e
 
     shown = page(logged_in_client(viewer).get("/admin/alerts/"), 403)
 
-    assert "You have the permission" in shown and "This requires it on all of them." in shown
-    assert "Required permission" not in shown
+    text = " ".join(shown.split())
+    assert "but only those that were granted to you. This requires it for all of them." in text
+    assert "You need the permission" not in text
 
 
 @pytest.mark.parametrize("headers", [{}, {"X-Requested-With": "fetch"}], ids=["outside the pages", "a part of a page"])
