@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
+from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.tasks.models import Poller
 from tests.browser.page_checks import (
     NARROW,
@@ -231,3 +232,14 @@ def test_the_palette_switches_the_theme_without_leaving_the_page(page, orders):
 
     expect(page.locator("html[data-theme=dark]")).to_have_count(1)
     assert page.url.endswith("/admin/queues/")
+
+
+def test_the_steps_of_few_runs_are_beside_their_names(page):
+    define_workflow("order", simple("pack"), simple("ship"))
+    start_run("order")
+    workflow = WorkflowDefinition.objects.get(name="order")
+
+    page.goto(f"/admin/workflows/{workflow.pk}/history/")
+
+    name, cell = (page.locator(f".step-grid tbody tr:first-child {each}").bounding_box() for each in ("th", "td"))
+    assert name and cell and cell["x"] - name["x"] < 200
