@@ -106,6 +106,19 @@ def test_the_overview_and_dragging_move_the_view_and_a_drag_follows_no_link(page
     assert page.url == address
 
 
+def test_the_overview_of_a_diagram_covers_no_part_of_it(page, large):
+    page.set_viewport_size({"width": 1280, "height": 900})
+    define_workflow("claims", step_of("FORK_JOIN", "split", forkTasks=BRANCHES), step_of("JOIN", "joined"))
+    wide = f"/admin/conductor/run/{start_run('claims').pk}/change/?tab=diagram"
+
+    for address in (large, wide):
+        page.goto(address)
+        box, drawn = page.locator(".diagram-map").bounding_box(), view_of(page).bounding_box()
+        is_beside = box["x"] >= drawn["x"] + drawn["width"]
+        assert is_beside or box["y"] >= drawn["y"] + drawn["height"], address
+        assert is_beside == (address == large)
+
+
 def test_an_iteration_of_a_loop_is_chosen_in_the_diagram(page, large):
     page.goto(large)
     scan = page.locator(".diagram-node[data-ref=scan_page]")

@@ -55,6 +55,15 @@ def test_every_tab_fits_and_can_be_used_by_everybody(page, failed):
         assert has_no_horizontal_scroll(page), f"{tab}, narrow"
 
 
+def test_a_phone_shows_cause_and_tabs_first_and_the_other_facts_on_demand(page, failed):
+    page.set_viewport_size(NARROW)
+    page.goto(page_of(failed))
+    assert page.locator("nav.tabs").bounding_box()["y"] < 400
+
+    page.get_by_text("All facts").click()
+    expect(page.locator(".facts").first.get_by_text(failed.pk)).to_be_visible()
+
+
 @pytest.mark.one_database
 def test_a_task_that_is_selected_on_a_narrow_screen_comes_into_view(page, looped):
     page.set_viewport_size(NARROW)

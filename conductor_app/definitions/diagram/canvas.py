@@ -296,7 +296,7 @@ class Diagram:
 
     @property
     def is_tall(self) -> bool:
-        return self.height > 2 * self.width
+        return self.height > self.width
 
 
 @dataclass
