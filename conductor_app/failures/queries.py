@@ -30,7 +30,6 @@ from ..access.visibility import visible, visible_names
 from ..core.failure_grouping import build_of
 from ..core.primitives import JsonValue
 from ..core.states import FAILURE, IGNORED, REGRESSED, RESOLVED
-from ..db.database import connection
 from ..runs.models import Attempt, Run, RunLabel, Task
 from ..utils.formatting import DAY, HOUR, TimeRange
 from .models import Failure, FailureGroup, HourlyFailureCount

@@ -47,8 +47,8 @@ FIELD_TEXTS = {
     ("pagerduty", "routing_key"): gettext_lazy("Service → Integrations → Events API v2."),
     ("pagerduty", "api_url"): gettext_lazy("In the EU region: https://events.eu.pagerduty.com"),
     ("webhook", "url"): gettext_lazy(
-        "Receives JSON: the sentence, the saved view or rule (view), the number of the alert, the event (trigger, resolve "
-        "or test), the time in milliseconds (at), and the link to the runs (address)."
+        "Receives JSON: the sentence, the saved view or rule (view), the number of the alert, the event (trigger, "
+        "resolve or test), the time in milliseconds (at), and the link to the runs (address)."
     ),
     ("webhook", "signing_key"): gettext_lazy(
         "The header X-Conductor-Signature has sha256= and the HMAC of X-Conductor-Timestamp, a dot and the body."
