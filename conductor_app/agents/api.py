@@ -18,8 +18,7 @@ from ..db.transient_errors import describe_transient, discard_broken_connection,
 from ..settings import conf
 from ..web.client_views import ClientView, log_transient_error
 from ..web.waiting_requests import disconnect_check
-from .tools import TOOL_BY_NAME
-from .workflow_tools import call_key, end_call, new_session_id
+from .tools import TOOL_BY_NAME, call_key, end_call, new_session_id
 
 if TYPE_CHECKING:
     from .protocol import ProtocolReply

@@ -36,8 +36,20 @@ from ..core.states import RUN
 from ..payloads.commands import load_payload
 from ..runs.documents.workflows import find_run
 from ..utils.json_values import schema_message
-from .tools import MAX_FOLLOW_SECONDS, TOOL_BY_NAME, TOOLS, AgentTool, ApiCall, call_api
-from .workflow_tools import FollowedRun, WorkflowTool, call_key, start_call, terminate, workflow_tools
+from .tools import (
+    MAX_FOLLOW_SECONDS,
+    TOOL_BY_NAME,
+    TOOLS,
+    AgentTool,
+    ApiCall,
+    FollowedRun,
+    WorkflowTool,
+    call_api,
+    call_key,
+    start_call,
+    terminate,
+    workflow_tools,
+)
 
 log = logging.getLogger(__name__)
 NAME = "conductor-app"

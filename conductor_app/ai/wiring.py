@@ -14,11 +14,10 @@ from ..settings import conf
 from ..system_tasks.network_guard import register_self_test
 from ..system_tasks.registry import BuiltInWorker, register_workers, workers_in
 from ..utils.background import BackgroundWork, register
-from .budget_alerts import BudgetSubject
 from .commands.budgets import connect_model_limits, end_budget_holds, prune_holds
 from .commands.calls import discard_unused_replies, lose_abandoned_calls, prune_usage
 from .commands.integrations import reencrypt_integrations
-from .queries.budgets import audited_budgets, connect_budget_holds
+from .queries.budgets import BudgetSubject, audited_budgets, connect_budget_holds
 from .queries.usage import names_and_models, prompt_names
 from .store import delete_calls_of_run
 

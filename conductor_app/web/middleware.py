@@ -31,8 +31,8 @@ from django.urls.exceptions import Resolver404
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.functional import SimpleLazyObject
 
-from ..access import show_as
 from ..access.authentication import Actor, acting_as
+from ..access.commands.people import require_read_only, show_as_person
 from ..access.permissions import PagePermissions
 from ..access.tokens import ARTIFACT_PREFIX, check_session, is_artifact_host
 from ..core.errors import Forbidden
@@ -239,7 +239,7 @@ class PageAuthenticationMiddleware(PageActorMiddleware, AuthenticationMiddleware
         if not is_client_request(request):
             self.process_request(request)
             check_session(request)
-            show_as.apply_to(request)
+            show_as_person(request)
         return super().__call__(request)
 
     def process_view(self, request: HttpRequest, *_: object) -> None:
@@ -248,7 +248,7 @@ class PageAuthenticationMiddleware(PageActorMiddleware, AuthenticationMiddleware
         Raises:
             PermissionDenied: when the request is not one that only reads.
         """
-        show_as.require_read_only(request)
+        require_read_only(request)
 
 
 def _actor_of(request: HttpRequest) -> Actor:

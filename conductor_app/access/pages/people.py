@@ -27,13 +27,32 @@ from ...utils.formatting import LazyText
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..authentication import server_address
 from ..commands import people
-from ..commands.people import AUTHOR, CUSTOM, OPERATOR, PERSON_ROLES, PROGRAM_ROLES, VIEWER, WORKER, Access
+from ..commands.people import (
+    AUTHOR,
+    CUSTOM,
+    OPERATOR,
+    PERSON_ROLES,
+    PROGRAM_ROLES,
+    STOP_PATH,
+    VIEWER,
+    WORKER,
+    Access,
+    may_show_as,
+    start_showing,
+    stop_showing,
+)
 from ..grants import MODEL_BY_TARGET_TYPE, may_give
 from ..models import Application, ExternalIdentity, SecondFactor
 from ..permissions import ADMIN, TASK_DEF, WORKFLOW_DEF, read_permission_set
-from ..show_as import STOP_PATH, may_show_as, start_showing, stop_showing
-from ..sign_in.commands import may_be_linked, permit_link
-from ..sign_in.invitations import VALID_DAYS, create_invitation, invitation_address, invite_person, mail_invitation
+from ..sign_in.commands import (
+    VALID_DAYS,
+    create_invitation,
+    invitation_address,
+    invite_person,
+    mail_invitation,
+    may_be_linked,
+    permit_link,
+)
 from ..tokens import USED_AT, end_other_sessions
 from ..visibility import visible_names
 

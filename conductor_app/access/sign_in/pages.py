@@ -31,7 +31,10 @@ from ...web.templates import render_to_string
 from ..models import ExternalIdentity
 from ..tokens import EXPIRED, end_other_sessions, is_single_sign_on
 from .commands import (
+    VALID_DAYS,
+    accept_invitation,
     has_second_factor,
+    invitation_tokens,
     may_be_linked,
     new_sealed_key,
     permit_link,
@@ -41,7 +44,6 @@ from .commands import (
     unseal_key,
     verify_code,
 )
-from .invitations import VALID_DAYS, accept_invitation, invitation_tokens
 from .throttle import is_account_locked, is_locked_out, reset_failures, verifications, verify_code_of
 
 ISSUER, KEY = "Conductor", "second_factor_key"

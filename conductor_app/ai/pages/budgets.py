@@ -23,7 +23,6 @@ from ...utils import clock
 from ...utils.formatting import format_count
 from ...web.forms import parse_number
 from ...web.pages import Page, require_permission, show_refusal
-from ..budget_alerts import describe_budget, find_reference, reference_of
 from ..commands import budgets
 from ..commands.budgets import BudgetLimits, delete_budget, save_budget
 from ..models import BudgetHold
@@ -34,9 +33,12 @@ from ..queries.budgets import (
     WARNING_SHARE,
     BudgetState,
     budget_states,
+    describe_budget,
+    find_reference,
     format_cost,
     format_tokens,
     is_visible_budget,
+    reference_of,
 )
 from ..store import OF_INTEGRATION
 
