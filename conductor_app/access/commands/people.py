@@ -173,7 +173,7 @@ def _read_access(user: User) -> Access:
 
 def _access_with_grants(given: set[GrantRow], roles: Sequence[str]) -> Access:
     ids: dict[str, set[str]] = defaultdict(set)
-    for kind, target_id, _ in given:
+    for kind, target_id, _access in given:
         ids[kind if kind in (TAG, TASK_DEF) else ""].add(target_id)
     names, tags, tasks = (tuple(sorted(found)) for found in (ids[""], ids[TAG], ids[TASK_DEF] - ids[""]))
     suitable = (role for role in roles if role != ADMIN and (names or tags) and not (tags and role == WORKER))
@@ -313,7 +313,7 @@ def with_tasks(access: Access) -> Access:
 def matching_names(access: Access, target_type: str, names: Iterable[str]) -> list[str]:
     """Return those of the names of a target type that the scope has."""
     exact = {name for name in access.names if not means_prefix(target_type, name)}
-    for key, _, value in (tag.partition(":") for tag in access.tags):
+    for key, _colon, value in (tag.partition(":") for tag in access.tags):
         tagged = Tag.objects.filter(object_type=target_type, key=key, value=value)
         exact |= set(tagged.values_list("object_name", flat=True))
     prefixes = tuple(name[:-1] for name in access.names if means_prefix(target_type, name))
