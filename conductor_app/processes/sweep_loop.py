@@ -98,7 +98,8 @@ class SweepWatchdog:
         self._own_revision = self._sweeps.beat(revision) or -1
         if self._own_revision < 0:
             return False
-        if not is_own and not self._is_regular:
+        # Before the first beat, Celery has not stopped: at the first start of a server it needs longer.
+        if revision and not is_own and not self._is_regular:
             log.warning("sweeps_replaced", extra={"silent_seconds": round(silent_seconds, 1)})
         self._sweep(clock.now() + round(CHECK_SECONDS * 1000))
         self._liveness.observe(SWEEPS, self._own_revision)

@@ -153,6 +153,17 @@ def test_a_step_type_is_found_by_ordinary_words_and_its_own_name_comes_first(pag
     expect(page.locator(".step-types li:not([hidden]) b").first).to_have_text("Worker task")
 
 
+def test_a_phone_scrolls_to_the_form_of_a_step_that_was_added(page, transactional_db):
+    page.set_viewport_size(NARROW)
+    page.goto(f"{WORKFLOWS}add/?view=canvas")
+    page.get_by_role("button", name="Add the first step").click()
+    page.get_by_role("searchbox", name="Search step types").fill("worker")
+    page.locator(".step-types button:visible").first.click()
+
+    expect(page.get_by_label("Reference")).to_be_focused()
+    expect(page.get_by_label("Description")).to_be_in_viewport(ratio=1)
+
+
 def test_text_and_canvas_are_one_draft(page, order):
     page.goto(f"{WORKFLOWS}{order.pk}/edit/?view=json")
     expect(page.locator(".step-panel")).to_be_hidden()

@@ -49,6 +49,16 @@ def test_a_timer_is_handled_although_celery_has_stopped(clock, seconds):
     assert product_clock.now() == clock.now()
 
 
+def test_a_first_start_sweeps_without_a_warning_and_later_silence_is_warned_of(clock, seconds, db, caplog):
+    process = Process(seconds)
+    check(seconds, 6, process)
+    assert process.sweeps > 0 and "sweeps_replaced" not in caplog.text
+
+    jobs.sweep(0)
+    check(seconds, 6, process)
+    assert "sweeps_replaced" in caplog.text
+
+
 def test_no_process_sweeps_while_celery_does(clock, seconds, db):
     process = Process(seconds)
 

@@ -188,7 +188,8 @@ class StepForm(MemberForm):
     def general_members(self) -> tuple[StepMember, ...]:
         suggestions = TASKS if self.type == DEFAULT_TYPE or self.type not in STEP_TYPES else ""
         label = _("Task") if suggestions else _("Name")
-        return StepMember("name", label, options=suggestions), StepMember("description", _("Description"))
+        help = _("Workers ask for tasks of this name.") if suggestions else ""
+        return StepMember("name", label, help=help, options=suggestions), StepMember("description", _("Description"))
 
     @cached_property
     def option_members(self) -> tuple[StepMember, ...]:

@@ -1,7 +1,6 @@
 """Workflow and task definitions: the lists with usage and warnings, and the pages."""
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
 
@@ -61,7 +60,6 @@ from ..validation import definition_context
 from .versions import BreakpointPages, ToolPages, VersionPages
 
 _describe_model_use: process_state.Wiring[Callable[[str, int], str]] = process_state.wiring(lambda name, now: "")
-MAX_LISTED = 300
 FLAG_TONES = {"broken reference": "failed", "no timeout": "waiting", "no worker": "waiting", "unused": "stopped"}
 FLAG_LABELS = {
     "broken reference": gettext_lazy("broken reference"),
@@ -270,12 +268,10 @@ class WorkflowDefinitionAdmin(
         return draw_checked(result) if result.document is not None else {}
 
     def get_contents(self, document: dict[str, Any]) -> dict[str, Any]:
-        spots = islice(walk(document.get("tasks")), MAX_LISTED)
         schema = build_form(input_schema(document))
         outputs = document.get("outputParameters")
         return {
             "picture": draw_definition(document),
-            "steps": [(spot.ref or spot.path, spot.name, type_label(type_of(spot.step))) for spot in spots],
             "inputs": [field.key for field in schema],
             "outputs": list(outputs) if isinstance(outputs, Mapping) else [],
         }

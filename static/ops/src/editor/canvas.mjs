@@ -141,6 +141,12 @@ export const canvased = (box) => {
     const target = panel.querySelector("[data-type-filter]:not([hidden])") || panel.querySelector("[data-panel-title]");
     target?.focus();
   };
+  // The selection of a text alone does not scroll to it.
+  const rename = () => {
+    const field = document.getElementById("id_step-taskReferenceName");
+    field?.focus();
+    field?.select();
+  };
   // Show another panel. Until it arrives, the old one cannot be used, since its buttons would change another step.
   const turnTo = async (action) => {
     panel.inert = true;
@@ -183,7 +189,7 @@ export const canvased = (box) => {
       else if (event.altKey && event.key === "ArrowUp") run(() => act(node, "move:up"));
       else if (event.altKey && event.key === "ArrowDown") run(() => act(node, "move:down"));
       else if (event.key === "ArrowDown" || event.key === "ArrowUp") run(() => step(node, event.key === "ArrowDown" ? 1 : -1));
-      else if (event.key === "F2") run(async () => { await open(node.dataset.path); document.getElementById("id_step-taskReferenceName")?.select(); });
+      else if (event.key === "F2") run(async () => { await open(node.dataset.path); rename(); });
       else if (event.key === "+") run(() => {
         const after = picture.querySelector(`.diagram-insert[data-after="${CSS.escape(node.dataset.ref)}"]`);
         if (after) pick(after.dataset.insert);
@@ -206,7 +212,7 @@ export const canvased = (box) => {
       event.preventDefault();
       const menu = { show: "step_path", pick: "place_path", move: "move_path" }[button.value];
       await send(menu ? `${button.value}:${panel.querySelector(`[name=${menu}]`).value}` : button.value);
-      if (button.value.startsWith("add:")) document.getElementById("id_step-taskReferenceName")?.select();
+      if (button.value.startsWith("add:")) rename();
       else if (!button.hasAttribute("data-apply")) focusPanel();
     });
     panel.addEventListener("input", (event) => {
