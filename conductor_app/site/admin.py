@@ -191,9 +191,11 @@ class OperatorsSite(AdminSite):
         """Return the context that every page shares: sidebar, environment, engine health, time zone."""
         context = super().each_context(request)
         if context["has_permission"]:
+            problems, are_new = known_problems(request)
             context |= {
                 "health": health_for(request),
-                "problems": known_problems(request),
+                "problems": problems,
+                "are_problems_new": are_new,
                 "zone_name": zone_of(request),
                 "is_compact": is_compact(request),
                 "page_tabs": page_tabs(context["available_apps"], request.path),
@@ -213,6 +215,8 @@ class OperatorsSite(AdminSite):
             return apps
         available: dict[Any, dict] = {model["model"]: model for app in apps for model in app["models"]}
         available |= {page.name: page.sidebar_entry() for page in self.pages if page.is_open_to(request)}
+        if "undelivered_messages" in available and not health_for(request).undelivered:
+            del available["undelivered_messages"]
         # Every user who may sign in can open the pages without a permission.
         if available.keys() - {page.name for page in self.pages if not page.permission}:
             available["index"] = {"object_name": "index", "admin_url": reverse("admin:index"), "is_exact": True}

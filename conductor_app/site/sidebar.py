@@ -89,7 +89,8 @@ OPTIONAL = {
         name=_("Taskcluster"),
     ),
 }
-"""Entries that are in the menu once they are used. Before that, the page Admin has them as cards."""
+"""Entries that are in the menu once they are used. Before that, the page Admin has them as cards for those who may open
+their first page, from which they are set up."""
 SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
     "operate": (
         SidebarEntry("index", _("Overview"), "overview", key="o"),
@@ -236,12 +237,15 @@ def build_sections(
 ) -> list[dict[str, Any]]:
     """Return the sections in the form of Django's app list, with the entry of the page at `path` marked.
 
-    `available`: entries by model or page name. `used`: the optional entries that are in the menu; the page Admin has a
-    card for each of the others.
+    `available`: entries by model or page name. `used`: the optional entries that are in the menu.
     """
     visible = {name: _build_entries(entries, available, path) for name, entries in SECTIONS.items()}
     visible["further"] = _build_entries([OPTIONAL[name] for name in OPTIONAL if name in used], available, path)
-    unused = [AdminCard(entry.name, (entry,)) for name, entry in OPTIONAL.items() if name not in used]
+    unused = [
+        AdminCard(entry.name, (entry,))
+        for name, entry in OPTIONAL.items()
+        if name not in used and entry.target in available
+    ]
     cards = [
         {"title": card.title, "entries": _build_entries(card.entries, available, path)} for card in (*CARDS, *unused)
     ]

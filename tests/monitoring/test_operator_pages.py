@@ -2,8 +2,12 @@
 
 import re
 
+import pytest
+
 from conductor_app.access.models import AccessKey
 from conductor_app.ai.commands.integrations import save_integration
+from conductor_app.core.snapshot import NEVER
+from conductor_app.runs.models import Message
 from conductor_app.taskcluster.models import TaskGroup
 from conductor_app.tasks.models import SweepPass
 from conductor_app.utils import process_state
@@ -121,6 +125,22 @@ def test_the_page_admin_has_only_what_the_user_may_open(db):
     client = client_with()
     assert sections_of(client) == {} and cards_of(client) == {}
     assert cards_of(client_with("view_secret", name="vera")) == {"Values of definitions": ["Secrets"]}
+
+
+@pytest.mark.parametrize("role", ["USER_READ_ONLY", "WORKFLOW_MANAGER", "METADATA_MANAGER"])
+def test_the_page_admin_of_a_role_has_only_what_is_used(role, db):
+    client = client_with(role=role)
+    assert cards_of(client) == {"Access": ["Audit log"], "Server": ["System", "Retention"]}
+
+    save_integration("main", {"type": "openai", "configuration": {"api_key": "sk-none"}}, "olga")
+    assert sections_of(client)["More"] == ["AI", "Admin"]
+
+
+def test_undelivered_messages_are_an_entry_while_there_are_some(operator, clock):
+    SweepPass.objects.create(name="timers", began_at=clock.now())
+    assert "Undelivered messages" not in cards_of(operator)["Server"]
+    Message.objects.create(to="r", subject="signal", facts={}, sent_at=0, due_at=NEVER, tries=500, error="no")
+    assert "Undelivered messages" in cards_of(operator)["Server"]
 
 
 def test_a_page_has_the_same_name_in_the_menu_in_its_title_and_as_its_heading(operator):
