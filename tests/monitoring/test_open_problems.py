@@ -7,7 +7,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from conductor_app.monitoring.pages.open_problems import MAX_COUNTED, OpenProblems
+from conductor_app.monitoring.pages import open_problems
+from conductor_app.monitoring.pages.open_problems import KEPT_SECONDS, MAX_COUNTED, OpenProblems
 from conductor_app.runs.models import Run
 from conductor_app.tasks.commands.queues import pause_queue
 from tests.access.two_teams import ALPHA, create_teams
@@ -99,6 +100,18 @@ def test_a_page_runs_no_statement_for_the_header_and_shows_what_is_known(operato
     assert "data-load-now" not in header(operator) and "1 failed" in header(operator)
 
 
+def test_a_header_is_at_most_ten_seconds_old(operator, scenario_with_problems):
+    operator.get(STATUS_BAR)
+    assert "data-load-now" not in header(operator)
+    [every] = re.findall(r'data-every="(\d+)"', header(operator))
+    assert int(every) + KEPT_SECONDS <= 10
+
+    problems = {user: (at - KEPT_SECONDS, found) for user, (at, found) in open_problems._counted.value.items()}
+    open_problems._counted.value.update(problems)
+
+    assert "data-load-now" in header(operator) and "1 failed" in header(operator)
+
+
 def test_the_problems_are_counted_once_in_a_few_seconds(operator, scenario_with_problems):
     first, second = statements(operator, STATUS_BAR), statements(operator, STATUS_BAR)
 
@@ -113,7 +126,7 @@ def test_the_header_counts_anew_on_the_overview_and_after_an_action(operator, sc
     Run.objects.filter(pk=run.pk).update(status="COMPLETED")
 
     for text in (page, html(operator.get("/admin/"))):
-        [address] = re.findall(r'data-live="(/admin/status-bar/[^"]*)"\s+data-every="15"\s+data-load-now', text)
+        [address] = re.findall(r'data-live="(/admin/status-bar/[^"]*)"\s+data-every="7"\s+data-load-now', text)
         assert "failed" not in page_text(operator.get(address))
 
 

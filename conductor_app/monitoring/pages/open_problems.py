@@ -23,8 +23,8 @@ from ...web.badges import format_lower_bound
 from .overview import visible_queues
 
 MAX_COUNTED = 1_000
-KEPT_SECONDS, SHOWN_SECONDS = 5, 30
-"""How long a count is not repeated, and how long pages show it."""
+KEPT_SECONDS, SHOWN_SECONDS = 3, 30
+"""How long a count is not repeated, and how long pages show it until their header has counted anew."""
 MAX_USERS = 500
 VIEW_RUN = "conductor.view_run"
 ALL_RUNS, NOT_SIGNED_IN = 0, -1
@@ -58,9 +58,14 @@ class OpenProblems:
 _counted: process_state.Slot[dict[Hashable, tuple[float, OpenProblems]]] = process_state.slot(dict)
 
 
-def known_problems(request: HttpRequest) -> OpenProblems | None:
-    """Return what this process has counted for the user within SHOWN_SECONDS, or None. Runs no statement."""
-    return _counted_within(request, SHOWN_SECONDS) if may(request.user, VIEW_RUN) else OpenProblems()
+def known_problems(request: HttpRequest) -> tuple[OpenProblems | None, bool]:
+    """Return what this process has counted for the user within SHOWN_SECONDS, or None. Runs no statement.
+
+    Also returns True if it was counted within KEPT_SECONDS.
+    """
+    if not may(request.user, VIEW_RUN):
+        return OpenProblems(), True
+    return _counted_within(request, SHOWN_SECONDS), _counted_within(request, KEPT_SECONDS) is not None
 
 
 def count_problems(request: HttpRequest) -> OpenProblems:
