@@ -13,7 +13,6 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from ..access.permissions import permission_words, smallest_role_with
 from ..access.visibility import may
 from ..db.transient_errors import discard_broken_connection, is_database_error, is_transient
 from ..telemetry import log_context
@@ -30,14 +29,10 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Render the 403 page with the missing permission in words, if it is known, or another reason."""
-    text = _exception_text(exception)
-    facts: dict[str, Any] = {"title": _("Access denied"), "permitted": permission_words(text)}
-    if facts["permitted"]:
-        has_some = hasattr(request, "user") and may(request.user, text)
-        facts |= {"has_some": has_some, "roles": smallest_role_with(text)}
-    else:
-        facts["reason"] = text
+    """Render the 403 page with the missing permission, if it is known, or another reason."""
+    permission = _exception_text(exception)
+    has_some = permission.startswith("conductor.") and hasattr(request, "user") and may(request.user, permission)
+    facts = {"title": _("Access denied"), "permission": permission, "has_some": has_some}
     return _render_error(request, 403, facts)
 
 

@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, gettext_noop
 
 from ..access.pages import audit
-from ..access.permissions import permission_words
+from ..access.permissions import permission_words, smallest_role_with
 from ..core.primitives import JsonValue
 from ..core.schemas import format_value
 from ..db.fields import dumps
@@ -72,6 +72,7 @@ register.filter("page_name", page_name)
 register.filter("audit_changes", audit.render_changes)
 register.filter("audit_details", audit.render_details)
 register.filter("permission_words", permission_words)
+register.filter("smallest_role", smallest_role_with)
 
 
 @register.filter("action_name")

@@ -212,7 +212,7 @@ def test_a_user_without_permission_learns_which_one_is_missing(pages, orders):
     response = page.goto("/admin/queues/")
 
     assert response.status == 403
-    expect(page.locator("main")).to_contain_text("conductor.view_attempt")
+    expect(page.locator("main")).to_contain_text("You need the permission to view tasks.")
     pages.validation_errors.clear()  # the browser logs the 403 on its console
 
 

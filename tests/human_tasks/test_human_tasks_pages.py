@@ -132,7 +132,7 @@ def test_a_second_answer_is_refused_with_the_first_one_and_kept_for_copying(oper
 def test_a_viewer_sees_the_task_and_cannot_complete_it(viewer, waiting_run):
     page = page_text(viewer.get(task_of(waiting_run)))
 
-    assert "conductor.change_run" in page and "Complete" not in page
+    assert "You need the permission to change runs. Operators have it." in page and "Complete" not in page
     assert viewer.post(task_of(waiting_run), {"outcome": "COMPLETED", "output": "{}"}).status_code == 403
     assert reload_run(waiting_run).status == "RUNNING"
 
