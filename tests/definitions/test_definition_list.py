@@ -144,6 +144,8 @@ def test_the_page_of_a_definition_draws_its_runs_over_time_and_its_steps_in_each
 ):
     define_task("ship", retryCount=0)
     define_workflow("order", simple("ship"))
+    without = page_text(operator.get(f"/admin/workflows/{WorkflowDefinition.objects.get().pk}/history/"))
+    assert "No runs yet." in without and "Durations" not in without
     run = start_run("order")
     claim_and_report("ship", "FAILED")
     clock.advance(seconds=3 * 3600)

@@ -108,7 +108,7 @@ def test_steps_are_prefilled_with_their_recent_outputs(operator, order):
 
     steps = {each.ref: each for each in page.context["trial"].steps}
     assert steps["charge"].output.document == {"way": "air", "receipt": 7}
-    assert steps["charge"].source == "From last run" and steps["fly"].source == "No sample"
+    assert steps["charge"].source == "From last run" and steps["fly"].source == "No sample: enter an output"
     assert page.context["trial"].input.document == {"order": "4711"}
 
 
@@ -129,7 +129,7 @@ def test_steps_of_the_server_are_prefilled_with_an_output_of_their_type(operator
     row = WorkflowDefinition.objects.get(name="order")
 
     call, charge = operator.get(address(row)).context["trial"].steps
-    assert call.source == "From its type" and charge.source == "No sample"
+    assert call.source == "Sample of its type" and charge.source == "No sample: enter an output"
     assert call.output.document["response"].keys() == {"statusCode", "reasonPhrase", "headers", "body"}
     assert operator.post(address(row), {"input": "{}"}).context["report"].output == {"code": 200}
 

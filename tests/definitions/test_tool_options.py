@@ -81,7 +81,7 @@ def test_only_the_newest_version_is_switched(operator, order):
     operator.post(f"{WORKFLOWS}{order.pk}/tool/", {"on": "1"})
 
     assert not WorkflowDefinition.objects.filter(document__contains='"mcp"').exists()
-    assert "Tool of agents" not in page_text(operator.get(f"{WORKFLOWS}{order.pk}/change/"))
+    assert "Tool for agents" not in page_text(operator.get(f"{WORKFLOWS}{order.pk}/change/"))
 
 
 def test_a_viewer_cannot_switch_a_tool(viewer, operator, order):

@@ -53,7 +53,7 @@ MAX_STEPS = 300
 OUTCOME_LABELS = {
     GIVES: gettext_lazy("Completes with"),
     FAILS: gettext_lazy("Fails, then completes with"),
-    FAILS_FOR_GOOD: gettext_lazy("Fails (terminal)"),
+    FAILS_FOR_GOOD: gettext_lazy("Fails, without retries"),
     TIMES_OUT: gettext_lazy("Times out"),
     STAYS: gettext_lazy("Stays open"),
     SIMULATED_TYPES: gettext_lazy("Simulated"),
@@ -296,7 +296,7 @@ def _step_choices(
         elif spot.ref in recorded:
             given, source = recorded[spot.ref], _("From last run")
         elif schema is None and (sample := structure_of_step(spot.step).output_sample):
-            given, source = dict(sample), _("From its type")
+            given, source = dict(sample), _("Sample of its type")
         found = inner.get(ref)
         how = SIMULATED_TYPES if found is not None and spot.ref not in recorded else GIVES
         output = DocumentForm(
@@ -318,14 +318,14 @@ def _output_schema(step: Mapping[str, Any], definition: Mapping[str, Any]) -> tu
     if type_of(step) == Human.type and isinstance(inputs, Mapping):
         template = template_of(inputs)
         schema = template.document["jsonSchema"] if template else answer_schema(inputs)
-        return schema, _("From its form") if schema else _("No sample")
+        return schema, _("From its form") if schema else _("No sample: enter an output")
     found = fill_in_schemas(dict(definition)).get("outputSchema")
     if isinstance(found, Mapping) and isinstance(sample_from_schema(found.get("data")), dict):
         return found["data"], _("From output schema")
     keys = definition.get("outputKeys")
     if isinstance(keys, list) and keys:
         return {"properties": {str(key): {"default": ""} for key in keys}}, _("From output keys")
-    return None, _("No sample")
+    return None, _("No sample: enter an output")
 
 
 def submitted_form(form: SimulationForm, submitted: Mapping[str, str]) -> SimulationForm:

@@ -117,7 +117,7 @@ class WebhookForm(WebhookSecretForm):
         widget=forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}),
         label=gettext_lazy("Receiving workflows"),
         help_text=gettext_lazy(
-            "Their WAIT_FOR_WEBHOOK tasks complete with an event that matches. One per line: name, or name = version."
+            "An event completes their steps Wait for a webhook that it matches. One per line: name, or name = version."
         ),
     )
     platform = forms.CharField(required=False, max_length=200, label=gettext_lazy("Sender"))

@@ -105,7 +105,7 @@ TASK_ACTIONS: dict[str, TaskAction] = {
         TaskAction(
             "priority",
             gettext_lazy("Change priority"),
-            gettext_lazy("Tasks with a higher priority are dispatched first."),
+            gettext_lazy("Workers get tasks with a higher priority first."),
             gettext_lazy("Priority changed."),
             _prioritize_attempt,
             _is_queued,
