@@ -173,7 +173,8 @@ def render_listing(content: SafeString, rows: Any, empty: str) -> SafeString:
 def render_columns(*labels: str, numbers: str = "", actions: bool = False) -> SafeString:
     """Return the head of a table with the labels of its columns.
 
-    `numbers`: the places of the columns with numbers, from 1. `actions`: a last column has the actions of each row.
+    A column without a label is left out. `numbers`: the places of the columns with numbers, from 1. `actions`: a last
+    column has the actions of each row.
     """
     places = numbers.split()
     cells = format_html_join(
@@ -182,6 +183,7 @@ def render_columns(*labels: str, numbers: str = "", actions: bool = False) -> Sa
         (
             (flatatt({"class": "number"} if str(place) in places else {}), label)
             for place, label in enumerate(labels, start=1)
+            if label
         ),
     )
     last = '<th scope="col"><span class="visually-hidden">{}</span></th>'
@@ -207,16 +209,26 @@ def render_action(
     The form is posted to `view` with `args`, or to `url`, or to the current page. `css` is `destructive` for an action
     that cannot be undone.
     """
-    address = reverse(view, args=args) if view else url
     return format_html(
-        '<details{}><summary>{}{}</summary><form method="post"{}>{}{}</form></details>',
+        "<details{}><summary>{}{}</summary>{}</details>",
         flatatt({"class": f"action-menu {css}".strip(), "id": id}),
         badges.render_icon(icon) if icon else "",
         label,
-        flatatt({"action": address or None}),
-        format_html('<input type="hidden" name="csrfmiddlewaretoken" value="{}">', context["csrf_token"]),
-        content,
+        render_post_form(context, content, view, *args, url=url),
     )
+
+
+def render_post_form(
+    context: Context, content: SafeString, view: str = "", *args: object, url: str = "", css: str | None = None
+) -> SafeString:
+    """Return a form with the content as its fields. It is posted to `view` with `args`, to `url`, or to the page."""
+    address = reverse(view, args=args) if view else url
+    token = format_html('<input type="hidden" name="csrfmiddlewaretoken" value="{}">', context["csrf_token"])
+    attributes = flatatt({"class": css, "action": address or None})
+    return format_html('<form method="post"{}>{}{}</form>', attributes, token, content)
+
+
+register.simple_block_tag(render_post_form, takes_context=True, name="post_form")
 
 
 @register.simple_tag(name="error_attributes")
@@ -226,11 +238,17 @@ def render_error_attributes(field: Any) -> SafeString:
 
 
 @register.simple_tag(name="reason_field")
-def render_reason_field(prefix: str, *parts: Any, required: bool = False, value: str | None = None) -> SafeString:
-    """Return the field for the reason of an action. The id of the input is `prefix` and `parts`, joined by hyphens."""
+def render_reason_field(
+    prefix: str, *parts: Any, required: bool = False, value: str | None = None, hint: str = ""
+) -> SafeString:
+    """Return the field for the reason of an action. The id of the input is `prefix` and `parts`, joined by hyphens.
+
+    `hint`: stands behind the label.
+    """
     key = "-".join([prefix, *(str(part) for part in parts)])
     attributes = {"name": "reason", "id": key, "maxlength": MAX_REASON_LENGTH, "value": value, "required": required}
-    return format_html('<label for="{}">{}</label><input type="text"{}>', key, gettext("Reason"), flatatt(attributes))
+    label = format_html('{} <span class="muted">{}</span>', gettext("Reason"), hint) if hint else gettext("Reason")
+    return format_html('<label for="{}">{}</label><input type="text"{}>', key, label, flatatt(attributes))
 
 
 @register.simple_block_tag(name="text_field")

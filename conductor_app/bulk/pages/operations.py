@@ -28,6 +28,7 @@ from ...runs.models import Run
 from ...runs.pages.actions import RUN_ACTIONS
 from ...runs.pages.filters import LIST_FIELDS, selection_parameters
 from ...runs.queries.recent import run_keys
+from ...utils.formatting import LazyText
 from ...web.badges import format_count, render_badge, render_pill
 from ...web.documents import download_rows
 from ...web.pages import ObjectPage, Page, get_or_404, require_permission_on_any, show_refusal
@@ -284,17 +285,36 @@ class BulkPage(Page):
         titles = selections.failure_group_titles(row.selection for row in rows)
         results = outcomes_of(rows)
         return {
+            "numbers": COUNT_LABELS,
             "rows": [
                 {
                     "row": row,
                     "state": render_result_pill(row, result),
                     "title": operation_title(row, titles),
-                    "result": result,
-                    "pending": row.remaining_count if result is None else result.pending,
+                    "counts": _counts_of(row, result),
                 }
                 for row, result in ((row, results.get(row.pk)) for row in rows)
-            ]
+            ],
         }
+
+
+COUNT_LABELS = (
+    gettext_lazy("Applied"),
+    gettext_lazy("Succeeded"),
+    gettext_lazy("Failed again"),
+    gettext_lazy("Rejected"),
+    gettext_lazy("Pending"),
+)
+
+
+def _counts_of(row: BulkOperation, result: BulkOutcome | None) -> list[tuple[LazyText, str]]:
+    """Return the labels of the numbers of an operation with the numbers; a dash for one that does not apply."""
+    succeeded, again, pending = (
+        (result.succeeded, result.failed_again, result.pending) if result else (None, None, row.remaining_count)
+    )
+    counts = (row.done, succeeded, again, row.refused, pending)
+    texts = ("–" if count is None else format_count(count) for count in counts)
+    return list(zip(COUNT_LABELS, texts, strict=True))
 
 
 class BulkOperationPage(ObjectPage):

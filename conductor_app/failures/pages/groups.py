@@ -213,6 +213,8 @@ class FailureGroupPage(ObjectPage):
             "group": group,
             "state": render_state_pill(group.state),
             "detail": detail,
+            "subject": _("Task") if detail.is_standalone else _("Run"),
+            "affected": _("Tasks affected") if detail.is_standalone else _("Runs affected"),
             "repairs": repairs,
             "became": _describe_repairs(repairs) if repairs.total else "",
             "operations": [

@@ -71,7 +71,8 @@ def _result_context(found: RunComparison, only: bool) -> dict[str, Any]:
         "other_badge": render_badge(found.other.status),
         "rows": [_row_context(row, longest) for row in rows],
         "hidden": len(found.rows) - len(rows),
-        "has_builds": any(side and side.build for row in rows for side in (row.one, row.other)),
+        "speed": _("Speed of the other run"),
+        "build": _("Worker build") if any(side and side.build for row in rows for side in (row.one, row.other)) else "",
         "documents": [
             (payload_label(name), changed) for name, changed in found.documents.items() if changed or changed is None
         ],
