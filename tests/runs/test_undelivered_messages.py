@@ -153,7 +153,7 @@ def test_the_payload_is_for_those_who_may_see_the_receiver(clock):
     client = client_with("view_message")
 
     text = page_text(client.get(page_of(message)))
-    assert "visible-value" not in text and "permission conductor.view_run" in text
+    assert "visible-value" not in text and "Only users who may see the receiver" in text
 
     reader = client_with("view_message", "view_run", name="vera")
     assert "visible-value" in page_text(reader.get(page_of(message)))

@@ -276,7 +276,7 @@ def operation_title(row: BulkOperation, group_titles: Mapping[int, str] | None =
 class BulkPage(Page):
     """List of the latest bulk operations."""
 
-    name, title, template = "bulk", gettext_lazy("Bulk operations"), "ops/bulk/list.html"
+    name, title, template = "bulk", gettext_lazy("Bulk operations"), "ops/live_list.html"
     permission, live_template = "conductor.view_bulkoperation", "ops/bulk/rows.html"
     shows_granted_rows = True
 

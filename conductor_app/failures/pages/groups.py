@@ -108,7 +108,7 @@ class FailuresPage(Page):
     name, title, template, permission = (
         "failures",
         gettext_lazy("Failures"),
-        "ops/failures/list.html",
+        "ops/live_list.html",
         "conductor.view_failuregroup",
     )
     live_template = "ops/failures/groups.html"

@@ -202,7 +202,6 @@ class UndeliveredMessagePage(ObjectPage):
             "payload": payload,
             "size": format_size(message.payload_size),
             "may_view": may_view,
-            "permission": view_permission(message),
         }
 
     def handle_post(self, request: HttpRequest, message_id: int) -> HttpResponse:

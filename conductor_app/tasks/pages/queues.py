@@ -177,7 +177,7 @@ class QueuesPage(Page):
     name, title, template, permission = (
         "queues",
         gettext_lazy("Queues"),
-        "ops/tasks/queues.html",
+        "ops/live_list.html",
         "conductor.view_attempt",
     )
     live_template = "ops/tasks/queues/rows.html"

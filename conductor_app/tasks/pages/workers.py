@@ -79,7 +79,7 @@ class WorkersPage(Page):
     name, title, template, permission = (
         "workers",
         gettext_lazy("Workers"),
-        "ops/tasks/workers.html",
+        "ops/live_list.html",
         "conductor.view_poller",
     )
     live_template = "ops/tasks/workers/rows.html"
