@@ -77,7 +77,7 @@ def with_refusals(application: Application) -> Application:
 
 def with_worker_requests(application: Application) -> Application:
     """Let the requests of workers pass by Django's handler, except when it records queries for debugging."""
-    from .web.worker_requests import WorkerRequests
+    from .web.middleware import WorkerRequests
 
     return application if settings.DEBUG else WorkerRequests(application)
 

@@ -26,9 +26,9 @@ from ..web.api.permissions import (
 from ..web.api.requests import parse_integer, read_request, receive_body
 from ..web.api.view import ConductorRequest, ConductorView
 from . import commands, files
-from .blob_storage import is_storage_configured
 from .commands import require_payload_read
 from .models import FileHandle
+from .store import is_storage_configured
 
 SCHEME = "conductor://file/"
 NEW_FILE = NamedTable(

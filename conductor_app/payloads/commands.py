@@ -28,7 +28,7 @@ from ..runs.models import Attempt, Run
 from ..settings import conf
 from ..utils import clock
 from ..utils.json_values import MAX_DEPTH, is_too_deep, loads_repaired
-from . import blob_storage, store
+from . import store
 from .models import PayloadReference, StoredPayload
 from .store import PayloadPlacement
 
@@ -116,7 +116,7 @@ def refuse_large(payload: JsonValue, max_bytes: int, what: str = "The input") ->
 def new_placement(stored_paths: Mapping[str, str], uploaded_paths: Mapping[tuple[str, str], str]) -> PayloadPlacement:
     """Return a placement with this server's limits."""
     limits = {"max_task_bytes": conf.task_payload_max_bytes, "max_run_bytes": conf.workflow_payload_max_bytes}
-    if not blob_storage.is_storage_configured():
+    if not store.is_storage_configured():
         return PayloadPlacement(seal=encrypt_masked, **limits)
     return PayloadPlacement(
         conf.task_payload_soft_bytes,
@@ -170,8 +170,8 @@ def store_reserved(path: str, content: "bytes | File[bytes]") -> None:
         raise Conflict(f"The payload {path} is in use and cannot be replaced.")
     with storage_errors(path):
         # A client that received no response repeats its upload.
-        blob_storage.delete_payload(path)
-        if not blob_storage.put_payload(path, content):
+        store.delete_payload(path)
+        if not store.put_payload(path, content):
             raise Conflict(f"The payload {path} is being uploaded by another request.")
     size = len(content) if isinstance(content, bytes) else content.size
     store.set_size(path, size)
@@ -186,7 +186,7 @@ def stream_payload(path: str) -> tuple[int, Iterator[bytes]]:
     """
     size = _payload_size(path)
     with storage_errors(path):
-        return size, blob_storage.stream_payload(path)
+        return size, store.stream_payload(path)
 
 
 def load_payload(path: str) -> Any:
@@ -260,7 +260,7 @@ def _read_text(path: str) -> str:
 def _parse_payload(path: str) -> bytes:
     _payload_size(path)
     with storage_errors(path):
-        return blob_storage.fetch_payload(path)
+        return store.fetch_payload(path)
 
 
 def load_client_payload(path: str, most: int) -> dict[str, Any]:
@@ -309,14 +309,14 @@ def _payload_size(path: str) -> int:
     size = StoredPayload.objects.filter(pk=path).values_list("size", flat=True).first()
     if size is None:
         raise NotFound(f"There is no payload {path[:300]}.")
-    if not blob_storage.is_storage_configured():
+    if not store.is_storage_configured():
         raise Busy(f"The payload {path} cannot be read: this process was started without PAYLOAD_STORAGE.")
     return size
 
 
 def delete_expired_payloads(limit: int) -> int:
     """Delete up to `limit` expired payloads. Returns how many. The next sweep completes an interrupted deletion."""
-    if not blob_storage.is_storage_configured():
+    if not store.is_storage_configured():
         return 0
     now, count = clock.now(), 0
     for path in store.expired_paths(now, limit):
@@ -331,7 +331,7 @@ def delete_expired_payloads(limit: int) -> int:
 def _delete_payload(path: str, now: int) -> bool:
     if not store.withdraw_payload(path, now):
         return False
-    blob_storage.delete_payload(path)
+    store.delete_payload(path)
     with transaction.atomic():
         store.delete_row(path)
     return True
@@ -352,11 +352,11 @@ def save_content(kind: str, content: "File[bytes]", expires_at: int, uploader: s
     store.reserve(path, clock.now(), expires_at, uploader or None)
     try:
         with storage_errors(path):
-            blob_storage.put_payload(path, content)
+            store.put_payload(path, content)
     except BaseException:
         # A partial upload can be large: delete it now, not in the next sweep.
         with suppress(errors.StorageUnavailable):
-            blob_storage.delete_payload(path)
+            store.delete_payload(path)
         expire_content(path)
         raise
     store.set_size(path, content.size)

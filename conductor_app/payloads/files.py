@@ -15,7 +15,7 @@ from ..db.database import transaction
 from ..runs.models import Attempt, Run
 from ..settings import conf
 from ..utils import clock
-from . import blob_storage, store
+from . import store
 from .commands import DAY_MS, expire_content, require_storage, save_content, storage_errors
 from .models import UPLOADED, UPLOADING, FileHandle
 
@@ -38,7 +38,7 @@ def create_handle(run_id: str, attempt_id: str, name: str, content_type: str) ->
         Invalid: when the run has too many files.
         QuotaExceeded: when the current actor has stored too much.
     """
-    if not blob_storage.is_storage_configured():
+    if not store.is_storage_configured():
         raise NotFound("This server stores no files: PAYLOAD_STORAGE is not set.")
     if not _run_exists(run_id):
         raise NotFound(f"No such workflow found by id: {run_id}")
@@ -182,7 +182,7 @@ def stream_content(run_id: str, file_id: str) -> tuple[FileHandle, Iterator[byte
     """
     row = find_uploaded(run_id, file_id)
     with storage_errors(row.path):
-        return row, blob_storage.stream_payload(row.path)
+        return row, store.stream_payload(row.path)
 
 
 def find_uploaded(run_id: str, file_id: str) -> FileHandle:
@@ -292,7 +292,7 @@ def _concatenate_parts(paths: Iterator[str]) -> Iterator["tuple[File[bytes], str
         digest = hashlib.sha256()
         for path in paths:
             with storage_errors(path):
-                for piece in blob_storage.stream_payload(path):
+                for piece in store.stream_payload(path):
                     digest.update(piece)
                     joined.write(piece)
         size = joined.tell()

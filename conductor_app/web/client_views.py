@@ -33,7 +33,7 @@ class ClientView(View):
     serves_clients = True
     """Its requests without cookies skip the middleware for pages."""
     serves_workers = False
-    """Its requests without cookies skip Django's handler as well (`worker_requests`)."""
+    """Its requests without cookies skip Django's handler as well (`WorkerRequests`)."""
 
     @classmethod
     def render_error(cls, request: HttpRequest, error: Exception) -> HttpResponse | None:

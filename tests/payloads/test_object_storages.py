@@ -6,7 +6,7 @@ import pytest
 from django.core.files.base import ContentFile
 
 from conductor_app.core.errors import StorageFileMissing
-from conductor_app.payloads import blob_storage
+from conductor_app.payloads import store as payload_store
 from conductor_app.settings import services
 from tests.builders import simple
 from tests.object_storages import bucket  # noqa: F401
@@ -16,43 +16,43 @@ from tests.object_storages import bucket  # noqa: F401
 def storage(bucket: str, settings) -> Iterator[None]:  # noqa: F811
     """Store payloads in the bucket."""
     settings.STORAGES = settings.STORAGES | {"payloads": services.payload_storage("PAYLOAD_STORAGE", bucket)}
-    blob_storage._storage.cache_clear()
+    payload_store._storage.cache_clear()
     yield
-    blob_storage._storage.cache_clear()
+    payload_store._storage.cache_clear()
 
 
 def test_a_payload_is_stored_read_in_parts_and_deleted():
     content = bytes(range(256)) * 1_000
 
-    assert blob_storage.put_payload("task/output/a.json", content)
+    assert payload_store.put_payload("task/output/a.json", content)
 
-    assert blob_storage.has_payload("task/output/a.json")
-    assert blob_storage.fetch_payload("task/output/a.json") == content
-    assert b"".join(blob_storage.stream_payload("task/output/a.json")) == content
-    assert b"".join(blob_storage.stream_payload("task/output/a.json", range(1_000, 200_000))) == content[1_000:200_000]
-    assert blob_storage.read_payload_range("task/output/a.json", 255, 3) == b"\xff\x00\x01"
-    blob_storage.delete_payload("task/output/a.json")
-    blob_storage.delete_payload("task/output/a.json")
-    assert not blob_storage.has_payload("task/output/a.json")
+    assert payload_store.has_payload("task/output/a.json")
+    assert payload_store.fetch_payload("task/output/a.json") == content
+    assert b"".join(payload_store.stream_payload("task/output/a.json")) == content
+    assert b"".join(payload_store.stream_payload("task/output/a.json", range(1_000, 200_000))) == content[1_000:200_000]
+    assert payload_store.read_payload_range("task/output/a.json", 255, 3) == b"\xff\x00\x01"
+    payload_store.delete_payload("task/output/a.json")
+    payload_store.delete_payload("task/output/a.json")
+    assert not payload_store.has_payload("task/output/a.json")
 
 
 def test_content_larger_than_the_memory_is_stored_under_its_path():
     content = b"0123456789" * 1_000_000
 
-    assert blob_storage.put_payload("large.json", ContentFile(content))
+    assert payload_store.put_payload("large.json", ContentFile(content))
 
-    assert b"".join(blob_storage.stream_payload("large.json")) == content
+    assert b"".join(payload_store.stream_payload("large.json")) == content
 
 
 def test_a_payload_is_replaced():
-    blob_storage.put_payload("b.json", b"1")
+    payload_store.put_payload("b.json", b"1")
 
-    assert blob_storage.put_payload("b.json", b"2")
+    assert payload_store.put_payload("b.json", b"2")
 
-    assert blob_storage.fetch_payload("b.json") == b"2"
+    assert payload_store.fetch_payload("b.json") == b"2"
 
 
-@pytest.mark.parametrize("read", [blob_storage.fetch_payload, blob_storage.stream_payload], ids=["fetch", "stream"])
+@pytest.mark.parametrize("read", [payload_store.fetch_payload, payload_store.stream_payload], ids=["fetch", "stream"])
 def test_a_missing_payload_is_reported_as_missing(read):
     with pytest.raises(StorageFileMissing):
         read("task/output/none.json")
@@ -68,4 +68,4 @@ def test_the_large_payloads_of_a_run_are_in_the_bucket(api):
     run = api.workflow(workflow_id)
     assert run["status"] == "COMPLETED"
     for path in (run["externalInputPayloadStoragePath"], run["tasks"][0]["externalOutputPayloadStoragePath"]):
-        assert blob_storage.has_payload(path)
+        assert payload_store.has_payload(path)

@@ -7,8 +7,8 @@ from django.core.files.storage import storages
 
 from conductor_app.core import errors
 from conductor_app.core.decide import Report
-from conductor_app.payloads import blob_storage
 from conductor_app.payloads import commands as payload_storage
+from conductor_app.payloads import store as payload_store
 from conductor_app.payloads.models import PayloadReference, StoredPayload
 from conductor_app.processes import sweeps
 from conductor_app.runs.commands import control
@@ -140,7 +140,7 @@ def test_payloads_are_deleted_with_the_last_run_that_references_them(clock):
     sweeps.prune_finished(100)
     assert (stored(), PayloadReference.objects.count()) == (0, 0)
     with pytest.raises(errors.StorageUnavailable):
-        blob_storage.fetch_payload(path)
+        payload_store.fetch_payload(path)
 
 
 def test_an_unused_upload_is_deleted_after_a_day(clock):
@@ -159,7 +159,7 @@ def test_a_task_whose_input_is_missing_fails_with_that_reason(clock):
     scenario = Scenario(clock, step("a"), step("b", inputs={"all": "${a.output}"}, policy=policy(retries=3)))
     scenario.worker("a").completes(text=MUCH)
     path = scenario.task("b").input_path
-    blob_storage.delete_payload(path)
+    payload_store.delete_payload(path)
 
     assert scenario.worker("b").polls() == []
 
@@ -184,7 +184,7 @@ def test_a_run_with_a_missing_payload_fails_with_that_reason_and_preserves_the_r
     scenario = Scenario(clock, step("a"), step("b"), step("c", inputs={"all": "${a.output}"}), **asked)
     scenario.worker("a").completes(text=MUCH)
     path = scenario.task("a").output_path
-    blob_storage.delete_payload(path)
+    payload_store.delete_payload(path)
 
     scenario.worker("b").completes(n=1)
 

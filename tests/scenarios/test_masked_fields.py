@@ -5,7 +5,7 @@ from django.db import connection
 
 from conductor_app.core.effects import PublishEvent
 from conductor_app.core.masking import MARK, REDACTED
-from conductor_app.payloads import blob_storage
+from conductor_app.payloads import store as payload_store
 from tests.builders import definition, each, fork, loop, plan, set_variable, step, sub_workflow, switch
 from tests.core.simulated_run import RunInMemory
 from tests.runs.report_contexts import row_violations
@@ -93,7 +93,7 @@ def test_externally_stored_payloads_are_encrypted(clock, settings):
 
     scenario.worker("pay").completes(number=NUMBER, text="x" * 3000)
 
-    kept = blob_storage.fetch_payload(scenario.task("pay").output_path).decode()
+    kept = payload_store.fetch_payload(scenario.task("pay").output_path).decode()
     assert (NUMBER in kept, MARK in kept) == (False, True)
     assert scenario.task("after").input == {"n": NUMBER}
 

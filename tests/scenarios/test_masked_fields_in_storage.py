@@ -13,8 +13,8 @@ from conductor_app.core.masking import REDACTED
 from conductor_app.events.commands import actions as event_replays
 from conductor_app.events.commands import handlers as event_handlers
 from conductor_app.events.models import EventDelivery, HandlerEvaluation
-from conductor_app.payloads import blob_storage
 from conductor_app.payloads import commands as payload_storage
+from conductor_app.payloads import store as payload_store
 from conductor_app.payloads.models import StoredPayload
 from conductor_app.runs.commands import messages
 from conductor_app.runs.commands import repair as run_commands_repair
@@ -47,7 +47,7 @@ def clear_places() -> set[str]:
             if any(NUMBER in str(value) for row in cursor.fetchall() for value in row):
                 found.add(table.removeprefix("conductor_"))
     for path in StoredPayload.objects.filter(size__isnull=False, expires_at=None).values_list("path", flat=True):
-        found |= {path} if NUMBER.encode() in blob_storage.fetch_payload(path) else set()
+        found |= {path} if NUMBER.encode() in payload_store.fetch_payload(path) else set()
     return found - HOLDS_CLEAR
 
 

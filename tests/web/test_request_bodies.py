@@ -7,7 +7,7 @@ from random import randbytes
 
 import pytest
 
-from conductor_app.web.request_bodies import decompress
+from conductor_app.web.api.requests import decompress
 from tests.builders import simple
 
 DEFINITION = [{"name": "größe", "description": "ein Maß", "ownerEmail": "a@example.org", "retryCount": 1}]

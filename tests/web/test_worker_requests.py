@@ -9,8 +9,8 @@ from django.core.wsgi import get_wsgi_application
 from django.db import connection
 
 from conductor_app.tasks.api.tasks import BatchPoll
+from conductor_app.web.middleware import WorkerRequests, find_worker_view
 from conductor_app.web.waiting_requests import ACCEPTS_WAITING_KEY
-from conductor_app.web.worker_requests import WorkerRequests, find_worker_view
 from tests.access.users import api_client_of, create_application
 
 REPORT = b'{"workflowInstanceId": "none", "taskId": "none", "status": "COMPLETED"}'

@@ -28,8 +28,8 @@ from ...db.transient_errors import describe_transient, discard_broken_connection
 from ...utils import clock
 from ...utils.json_values import find_unreadable, is_too_deep, loads
 from ...web.api.operations import JSON
+from ...web.api.requests import decompress, to_utf8, without_mark
 from ...web.client_views import log_transient_error, taskcluster_error
-from ...web.request_bodies import decompress, to_utf8, without_mark
 from ..queries import format_timestamp
 from .schemas import SCHEMAS, SLUGID_PATTERN, schema_errors
 

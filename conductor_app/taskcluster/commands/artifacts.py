@@ -18,7 +18,7 @@ from ... import notifications
 from ...core.errors import Conflict, Invalid, NotFound
 from ...db.database import transaction
 from ...failures.models import Failure
-from ...payloads import blob_storage
+from ...payloads import store as payload_store
 from ...payloads.commands import expire_content, save_content, storage_errors
 from ...payloads.store import set_expiry
 from ...runs.store.writing import StatementBatch
@@ -108,7 +108,7 @@ def create(task_id: str, number: int, name: str, new: ArtifactValue) -> Artifact
         Invalid: when the task does not exist, or a value is invalid.
         Conflict: when the attempt or the existing artifact does not allow it.
     """
-    if new.kind in (S3, OBJECT) and not blob_storage.is_storage_configured():
+    if new.kind in (S3, OBJECT) and not payload_store.is_storage_configured():
         raise Invalid("This server stores no artifacts: PAYLOAD_STORAGE is not set.")
     with transaction.atomic():
         standalone, now = _lock_task(task_id), clock.now()
@@ -244,7 +244,7 @@ def stream_content(row: Artifact, part: range | None = None) -> Iterator[bytes]:
         Busy: when the storage cannot be reached.
     """
     with storage_errors(row.path):
-        return blob_storage.stream_payload(row.path, part)
+        return payload_store.stream_payload(row.path, part)
 
 
 PAGE = 64 * 1024
@@ -299,7 +299,7 @@ def read_page(row: Artifact, until: int | None = None) -> TextPage:
 def _read_plain_page(row: Artifact, until: int | None) -> TextPage:
     end = row.size if until is None else min(until, row.size)
     begin = max(end - PAGE, 0)
-    return _text_page(blob_storage.read_payload_range(row.path, begin, end - begin), end, row.size)
+    return _text_page(payload_store.read_payload_range(row.path, begin, end - begin), end, row.size)
 
 
 def _read_compressed_page(row: Artifact, until: int | None) -> TextPage:
@@ -307,7 +307,7 @@ def _read_compressed_page(row: Artifact, until: int | None) -> TextPage:
     tail, total = bytearray(), 0
     stop = MAX_UNPACKED if until is None else min(until, MAX_UNPACKED)
     try:
-        for some in _decompress(blob_storage.stream_payload(row.path)):
+        for some in _decompress(payload_store.stream_payload(row.path)):
             some = some[: stop - total]
             total += len(some)
             tail += some

@@ -19,7 +19,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from ...access import audit
 from ...db.database import transaction
-from ...payloads import blob_storage
+from ...payloads import store as payload_store
 from ...utils import clock
 from . import contents
 from .archive import (
@@ -106,7 +106,7 @@ def _dump_payload_contents(
     payload_list: IO[bytes], archive: ArchiveWriter, uses: KeyUses, options: BackupOptions, log: Log
 ) -> PayloadInventory:
     with archive.member(PAYLOADS) as writer:
-        if not blob_storage.is_storage_configured():
+        if not payload_store.is_storage_configured():
             return PayloadInventory(has_contents=options.with_payload_contents)
         log("Reading the payloads ...")
         return contents.dump_payloads(_payload_rows(payload_list), writer, uses, options.with_payload_contents)
@@ -157,7 +157,7 @@ def _verify(archive: Archive, options: RestoreOptions, log: RestoreRunLog) -> No
             log(f"Warning: {error}")
     archive.verify_contents()
     contents.require_known(MigrationLoader(None, replace_migrations=False), archive.manifest.migrations)
-    if archive.manifest.payloads.count and not blob_storage.is_storage_configured():
+    if archive.manifest.payloads.count and not payload_store.is_storage_configured():
         raise BackupRefused("The archive has payloads outside the database. Set PAYLOAD_STORAGE.")
     if archive.manifest.available_keys and not set(archive.manifest.available_keys) & set(fingerprints()):
         log("Warning: this server has none of the former keys. Sessions, tokens and signed links become invalid.")

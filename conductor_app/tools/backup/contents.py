@@ -22,7 +22,7 @@ from django.db.models import DateTimeField, Model
 
 from ...core import errors
 from ...db.database import transaction
-from ...payloads import blob_storage
+from ...payloads import store as payload_store
 from ...processes.upgrade_check import describe_outdated
 from .archive import (
     SEALED_COLUMN,
@@ -285,7 +285,7 @@ def dump_payloads(
     count = size = missing = 0
     for row in rows:
         try:
-            chunks = blob_storage.stream_payload(row.path)
+            chunks = payload_store.stream_payload(row.path)
         except errors.StorageFileMissing:
             # It has expired, or its run was deleted after the snapshot.
             missing += row.is_used
@@ -355,7 +355,7 @@ class RestoredPayloads:
         """Delete the created payloads after a failed restore."""
         for path in self.created:
             try:
-                blob_storage.delete_payload(path)
+                payload_store.delete_payload(path)
             except errors.StorageUnavailable:
                 return
 
@@ -368,7 +368,7 @@ def restore_payloads(reader: PayloadReader, restored: RestoredPayloads) -> None:
                 digest = _spool(reader.chunks(), content)
                 if digest != reader.digest:
                     raise ArchiveDamaged(f"The payload {path} of the archive is damaged.")
-                if not blob_storage.has_payload(path):
+                if not payload_store.has_payload(path):
                     restored.created.append(path)
                     _store(path, content)
                 elif _stored_digest(path) != digest:
@@ -384,7 +384,7 @@ def replace_payloads(reader: PayloadReader, paths: set[str]) -> None:
             with tempfile.SpooledTemporaryFile(MEMORY_BYTES) as content:
                 _spool(reader.chunks(), content)
                 if path in paths:
-                    blob_storage.delete_payload(path)
+                    payload_store.delete_payload(path)
                     _store(path, content)
     except errors.StorageUnavailable as error:
         raise BackupRefused(f"a payload could not be replaced: {error}.") from error
@@ -396,7 +396,7 @@ def find_damaged_payloads(reader: PayloadReader) -> Iterator[str]:
         for path in reader.paths():
             for _ in reader.chunks():
                 pass
-            if not blob_storage.has_payload(path) or _stored_digest(path) != reader.digest:
+            if not payload_store.has_payload(path) or _stored_digest(path) != reader.digest:
                 yield path
     except errors.StorageUnavailable as error:
         raise BackupRefused(f"The payload storage cannot be used: {error}") from error
@@ -416,11 +416,11 @@ def _store(path: str, content: Any) -> None:
     content.seek(0)
     file = File(content, name=path)
     file.size = size
-    blob_storage.put_payload(path, file)
+    payload_store.put_payload(path, file)
 
 
 def _stored_digest(path: str) -> bytes:
     digest = sha256()
-    for chunk in blob_storage.stream_payload(path):
+    for chunk in payload_store.stream_payload(path):
         digest.update(chunk)
     return digest.digest()

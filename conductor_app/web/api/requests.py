@@ -1,6 +1,14 @@
-"""What requests of the API contain: query parameters, JSON documents and their fields, uploads."""
+"""What requests of the API contain: query parameters, JSON documents and their fields, uploads.
 
+A body is read as its client meant it: decompressed, and text of any charset as UTF-8.
+"""
+
+import codecs
 import hashlib
+import json
+import re
+import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
@@ -14,14 +22,31 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 
 from ...core.document.fields import DocumentPosition, FieldTable, read_document
-from ...core.errors import InputInvalid, Invalid, PayloadTooLarge, ValidationError, ValidationFailed
+from ...core.errors import (
+    InputInvalid,
+    Invalid,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    ValidationError,
+    ValidationFailed,
+)
 from ...core.masking import NOT_FROM_CLIENTS, contains_mark
 from ...core.primitives import JsonValue
 from ...settings import conf
 from ...utils.json_values import MAX_DEPTH, find_unreadable, is_too_deep, loads_repaired
-from ..request_bodies import decompress, to_utf8, without_mark
 
 TOO_DEEP = f"The request body is nested more than {MAX_DEPTH} levels deep."
+CHUNK_BYTES = 64 * 1024
+MAX_MEMORY_BYTES = 1024 * 1024
+UPLOAD_INTERRUPTED = "The upload broke off before its end."
+GZIP, ZLIB, RAW_DEFLATE = zlib.MAX_WBITS | 16, zlib.MAX_WBITS, -zlib.MAX_WBITS
+MAX_MEMBERS = 1_000
+"""The maximum number of concatenated members. The end of each copies the rest of its chunk."""
+UTF_8 = ("utf-8", "utf8", "us-ascii", "ascii")
+CHARSETS = re.compile(
+    r"utf-(16|32)(-[lb]e)?|iso8859-\d+|cp125\d|koi8-[ru]|shift_jis|euc_(jp|kr)|gb(k|2312|18030)|big5|mac-roman"
+)
+"""Names of Python's codecs. It has others, such as `punycode` and `unicode_escape`, which are no charsets."""
 
 
 class UnreadableBody(Invalid):
@@ -78,6 +103,89 @@ def content_length(request: HttpRequest, max_bytes: int) -> int:
     if size > max_bytes:
         raise PayloadTooLarge(f"The body of a request may have at most {max_bytes} bytes.")
     return size
+
+
+def decompress(body: bytes, encoding: str, max_bytes: int) -> bytes:
+    """Return the body without its content encoding: gzip, deflate, or none.
+
+    Raises:
+        UnsupportedMediaType: when the encoding is another one
+        PayloadTooLarge: when the decompressed body exceeds `max_bytes`
+        Invalid: when the body is not compressed so, incomplete, or in too many parts.
+    """
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return body
+    if encoding in ("gzip", "x-gzip"):
+        return _inflate(body, encoding, GZIP, max_bytes)
+    if encoding == "deflate":
+        # Some clients send the data without the header that the name stands for.
+        has_header = body[:1] == b"\x78"
+        return _inflate(body, encoding, ZLIB if has_header else RAW_DEFLATE, max_bytes)
+    raise UnsupportedMediaType(
+        f"The Content-Encoding {encoding[:100]!r} is not supported. Send the body as it is, or with gzip or deflate."
+    )
+
+
+def _inflate(body: bytes, encoding: str, window_bits: int, max_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    compressed, at, size, members = memoryview(body), 0, 0, 0
+    decoder = None
+    while at < len(body):
+        if decoder is None:
+            decoder, members = zlib.decompressobj(window_bits), members + 1
+        if members > MAX_MEMBERS:
+            raise Invalid(f"The body consists of more than {MAX_MEMBERS} parts of {encoding} data. Compress it as one.")
+        chunk = compressed[at : at + CHUNK_BYTES]
+        try:
+            part = decoder.decompress(chunk, max_bytes - size + 1)
+        except zlib.error:
+            raise Invalid(f"The body is not compressed with {encoding}, as its Content-Encoding says.") from None
+        size += len(part)
+        if size > max_bytes:
+            raise PayloadTooLarge(f"The decompressed body of a request may have at most {max_bytes} bytes.")
+        parts.append(part)
+        at += len(chunk) - len(decoder.unused_data)
+        if decoder.eof:
+            decoder = None
+    if decoder is not None:
+        raise Invalid(f"The body ends within its {encoding} data. Send all of it.")
+    return b"".join(parts)
+
+
+def to_utf8(body: bytes, charset: str) -> bytes:
+    """Return text in the charset that a client declared as UTF-8.
+
+    Raises:
+        UnsupportedMediaType: when the charset is unknown
+        Invalid: when the body is no text in this charset.
+    """
+    name = charset.strip("\"' ").lower()
+    if name in UTF_8:
+        return body
+    try:
+        codec = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        codec = ""
+    if not CHARSETS.fullmatch(codec):
+        raise UnsupportedMediaType(f"The charset {charset[:100]!r} is not supported. Send the body as UTF-8.")
+    try:
+        return body.decode(codec).encode()
+    except ValueError:
+        raise Invalid(f"The body is not text in the charset {charset[:100]} that its Content-Type declares.") from None
+
+
+def without_mark(body: bytes) -> bytes:
+    """Return text as UTF-8 without a byte order mark. JSON in UTF-16 or UTF-32 is recognized without one, too."""
+    if body.startswith(BOM_UTF8):
+        return body[len(BOM_UTF8) :]
+    encoding = json.detect_encoding(body)
+    if encoding == "utf-8":
+        return body
+    try:
+        return body.decode(encoding).removeprefix("\ufeff").encode()
+    except ValueError:
+        return body
 
 
 class JsonParser(BaseParser):
@@ -256,11 +364,6 @@ def parse_integer(text: str, label: str, bits: int = 32) -> int:
     if not -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1):
         raise Invalid(f"{label} is out of range: '{text}'.")
     return int(text)
-
-
-CHUNK_BYTES = 64 * 1024
-MAX_MEMORY_BYTES = 1024 * 1024
-UPLOAD_INTERRUPTED = "The upload broke off before its end."
 
 
 class ReceivedFile(File):

@@ -258,7 +258,7 @@ class WorkerView(ConductorView):
 
     It checks what other views check, without the framework's request, negotiation and policy objects. This saves 16 µs
     of 33 µs around the handler of a poll, and 20 µs of 43 µs around that of a report (CPU time, median). Its requests
-    also pass by Django's handler (`web/worker_requests.py`), which saves 47 µs of 156 µs of a report without its
+    also pass by Django's handler (`web/middleware.py`), which saves 47 µs of 156 µs of a report without its
     command.
     """
 
