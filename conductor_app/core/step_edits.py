@@ -27,7 +27,7 @@ from .errors import Invalid, NotFound
 from .expressions.json_text import replace_texts
 from .expressions.templates import Expression, parse_template
 from .primitives import JsonValue
-from .step_forms import DEFAULT_ITERATIONS, loop_condition, step_of
+from .step_types.base import DEFAULT_ITERATIONS, loop_condition, step_of
 from .step_types.forks import ForkJoin, Join
 from .step_types.loops import DoWhile
 from .step_types.try_catch import TryCatch

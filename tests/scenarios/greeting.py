@@ -1,7 +1,6 @@
 """GREET: a built-in type for tests only, declared by two classes: the type of the step, and its worker."""
 
-from conductor_app.core.step_forms import gettext_noop, input_member, step_of
-from conductor_app.core.step_types.base import BuiltIn
+from conductor_app.core.step_types.base import BuiltIn, gettext_noop, input_member, step_of
 from conductor_app.system_tasks.registry import BuiltInWorker, WorkResult
 
 

@@ -8,11 +8,11 @@ from ..definition import DEFAULT_TYPE, STEP_STRUCTURES, Key, Step
 from ..effects import Effect
 from ..secret_places import mark_secrets
 from ..snapshot import Task
-from . import ai, base, decisions, forks, loops, other_runs, sub_workflows, try_catch, waiting, worker_tasks
+from . import ai, base, decisions, forks, loops, sub_workflows, try_catch, waiting, worker_tasks
 from .ai import AiTask
 from .base import RunEnding, StepType
 
-MODULES = (base, worker_tasks, decisions, forks, loops, try_catch, sub_workflows, waiting, other_runs, ai)
+MODULES = (base, worker_tasks, decisions, forks, loops, try_catch, sub_workflows, waiting, ai)
 STEP_TYPES: dict[str, StepType] = {}
 """The types that this server executes."""
 DECLARED_TYPES: dict[str, StepType] = {}

@@ -11,8 +11,18 @@ from ..decision_context import DecisionContext
 from ..definition import INTEGRATION_INPUTS, MODEL_INPUTS, Document, Flow, Key, NamedUse, Step, named_uses, structure_of
 from ..primitives import JsonValue
 from ..schemas import LONG
-from ..step_forms import LONG_TYPED, ROWS, gettext_noop, input_member, step_of
-from .base import BuiltIn, gather_values, is_expression, outcome_of, unknown_word_message
+from .base import (
+    LONG_TYPED,
+    ROWS,
+    BuiltIn,
+    gather_values,
+    gettext_noop,
+    input_member,
+    is_expression,
+    outcome_of,
+    step_of,
+    unknown_word_message,
+)
 
 
 class AiTask(BuiltIn):

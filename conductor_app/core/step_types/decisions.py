@@ -13,18 +13,22 @@ from ..primitives import JsonValue
 from ..schemas import CHOICE, LONG, TEXT
 from ..snapshot import Run, StepState, Task, TaskState
 from ..states import FAILED
-from ..step_forms import (
+from .base import (
     LONG_TYPED,
     RUN_STATUSES,
     SCRIPT_HELP,
     SCRIPT_LANGUAGES,
+    RunEnding,
     StepMember,
+    StepType,
     choice_member,
+    completed_task,
     gettext_noop,
     input_member,
+    resolve_inputs,
     step_of,
+    value_of,
 )
-from .base import RunEnding, StepType, completed_task, resolve_inputs, value_of
 
 DEFAULT_CASE = "defaultCase"
 

@@ -27,16 +27,19 @@ from ..primitives import JsonValue
 from ..secret_places import limit_runtime_metadata
 from ..snapshot import Run, StepState, Task, TaskState
 from ..states import CANCELED, COMPLETED_WITH_ERRORS, SKIPPED
-from ..step_forms import NAMES, StepMember, gettext_noop, step_of
 from .base import (
+    NAMES,
+    StepMember,
     StepType,
     complete_task,
     completed_task,
     engine_held_task,
     fail_task,
     gather_values,
+    gettext_noop,
     outcome_of,
     resolve_inputs,
+    step_of,
 )
 from .decisions import is_choice
 from .sub_workflows import SubWorkflow, version_of

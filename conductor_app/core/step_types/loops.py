@@ -36,7 +36,8 @@ from ..errors import StepRefused
 from ..expressions import quote_value
 from ..schemas import CHOICE, LONG
 from ..snapshot import GOOD_ENDS, UNKNOWN, Task, TaskState
-from ..step_forms import (
+from . import base
+from .base import (
     DEFAULT_ITERATIONS,
     ITEM_FAILURE_LABELS,
     REFERENCES,
@@ -48,7 +49,6 @@ from ..step_forms import (
     loop_condition,
     step_of,
 )
-from . import base
 
 ITERATION_LIMIT = re.compile(r"iteration['\"]?\]?\s*<(=?)\s*(\d{1,9})\b")
 

@@ -34,8 +34,7 @@ from ..errors import StepRefused
 from ..expressions.patterns import BadPattern, PatternTooSlow, compile_pattern, full_match
 from ..primitives import JsonValue
 from ..snapshot import Run, StepState, Task, TaskState
-from ..step_forms import gettext_noop, step_of
-from .base import StepType, complete_task, engine_held_task, resolve_inputs, unknown_word_message
+from .base import StepType, complete_task, engine_held_task, gettext_noop, resolve_inputs, step_of, unknown_word_message
 from .loops import ENDS_AS, first_failure, outcomes_of_iteration, outputs_by_ref
 
 TRY, CATCH, FINALLY = 1, 2, 3

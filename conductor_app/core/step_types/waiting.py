@@ -16,8 +16,17 @@ from ..human_tasks import ANSWER_SCHEMA_KEY, APPROVAL_SCHEMA, last_assignment_en
 from ..primitives import JsonValue
 from ..schemas import LONG, TEXT
 from ..snapshot import NEVER, Run, Task, TaskState
-from ..step_forms import gettext_noop, input_member, step_of
-from .base import StepType, complete_task, engine_held_task, is_expression, resolve_inputs, whole_number
+from .base import (
+    StepType,
+    complete_task,
+    engine_held_task,
+    gettext_noop,
+    input_member,
+    is_expression,
+    resolve_inputs,
+    step_of,
+    whole_number,
+)
 
 SPAN = re.compile(
     r"^\s*(?:(\d+)\s*(?:days|day|d))?\s*(?:(\d+)\s*(?:hours|hour|hrs|hr|h))?\s*(?:(\d+)\s*(?:minutes|minute|mins|min|m))?"

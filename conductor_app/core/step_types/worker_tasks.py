@@ -13,7 +13,8 @@ from ..expressions import quote_value
 from ..primitives import JsonValue
 from ..schemas import LONG
 from ..states import COMPLETED, FAILED, FAILED_FOR_GOOD
-from ..step_forms import (
+from . import base
+from .base import (
     LONG_TYPED,
     REFERENCES,
     ROWS,
@@ -24,7 +25,6 @@ from ..step_forms import (
     input_member,
     step_of,
 )
-from . import base
 
 MAX_NAME_LENGTH = 255
 

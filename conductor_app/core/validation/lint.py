@@ -53,8 +53,14 @@ from .findings import (
     closest_name,
     did_you_mean,
 )
-from .lint_fields import lint_evaluator, lint_unknown_fields, names_read, reads_as_javascript, returns_nothing
-from .lint_references import ReferenceLinter
+from .lint_fields import (
+    ReferenceLinter,
+    lint_evaluator,
+    lint_unknown_fields,
+    names_read,
+    reads_as_javascript,
+    returns_nothing,
+)
 
 MAX_FINDINGS = 200
 """The maximum number of findings of a definition. A name to suggest may take 3 ms for each."""

@@ -30,10 +30,10 @@ from ...core.step_edits import (
     places_of,
     wrap_step,
 )
-from ...core.step_forms import STATIC_OPTIONS
+from ...core.step_types.base import STATIC_OPTIONS
 from ...core.step_types.decisions import Switch
 from ...core.step_types.waiting import Human
-from ...core.validation.lint_references import BEFORE, compare_order
+from ...core.validation.lint_fields import BEFORE, compare_order
 from ...human_tasks.pages.form_templates import KINDS
 from ...web.forms import format_json
 from ...web.templates import render_to_string

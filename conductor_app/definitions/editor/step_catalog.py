@@ -10,15 +10,19 @@ from typing import Any
 
 from django.utils.translation import gettext, gettext_lazy
 
-from ...core.step_forms import StepMember, step_of
 from ...core.step_types import DECLARED_TYPES
 from ...core.step_types.ai import CallMcpToolStep, LlmChatComplete, LlmTextComplete
-from ...core.step_types.base import Simple, StepType
+from ...core.step_types.base import Simple, StepMember, StepType, step_of
 from ...core.step_types.decisions import Noop, SetVariable, Switch, Terminate
 from ...core.step_types.forks import ForkJoin, ForkJoinDynamic
 from ...core.step_types.loops import DoWhile, ForEach
-from ...core.step_types.other_runs import GetWorkflowStep, TerminateWorkflowStep, UpdateTaskStep
-from ...core.step_types.sub_workflows import StartWorkflow, SubWorkflow
+from ...core.step_types.sub_workflows import (
+    GetWorkflowStep,
+    StartWorkflow,
+    SubWorkflow,
+    TerminateWorkflowStep,
+    UpdateTaskStep,
+)
 from ...core.step_types.try_catch import TryCatch
 from ...core.step_types.waiting import Human, Wait
 from ...core.step_types.worker_tasks import Dynamic, EventStep, HttpStep, Inline, JsonJqTransform

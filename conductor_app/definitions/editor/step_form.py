@@ -15,7 +15,8 @@ from ...core.human_tasks import ANSWER_SCHEMA_KEY
 from ...core.primitives import JsonValue
 from ...core.schemas import CHOICE, LONG, TEXT, WHOLE, YES_NO, SchemaField, format_typed, format_value
 from ...core.step_edits import StepEdit, find_step, rename_step, replace_step
-from ...core.step_forms import (
+from ...core.step_types import STEP_TYPES
+from ...core.step_types.base import (
     ITEM_FAILURE_LABELS,
     LONG_TYPED,
     NAMES,
@@ -24,11 +25,10 @@ from ...core.step_forms import (
     STATUS_LABELS,
     TASKS,
     TYPED,
+    Simple,
     StepMember,
     loop_condition,
 )
-from ...core.step_types import STEP_TYPES
-from ...core.step_types.base import Simple
 from ...core.step_types.loops import DoWhile
 from ...core.step_types.sub_workflows import SubWorkflow
 from ...core.step_types.try_catch import TryCatch
