@@ -22,10 +22,9 @@ from ..access.permissions import EXECUTE, WORKFLOW_DEF
 from ..core.primitives import FAILURE_VIEWS, RUN_OPERATIONS, RUN_STATUSES, JsonValue, quote_search_value
 from ..core.states import TASK
 from ..definitions.models import WorkflowDefinition
-from ..definitions.queries import newest_definitions
+from ..definitions.queries import ToolOptions, newest_definitions, tool_options
 from ..definitions.schemas import input_schema
 from ..definitions.store import definitions_revision
-from ..definitions.tool_options import ToolOptions, tool_options
 from ..notifications import PendingWait, WaitSteps
 from ..runs.models import Run, Task
 from ..tasks.commands.pollers import release_connection

@@ -1,5 +1,6 @@
-"""Catalogs of definitions: versions, use, health and warnings, for one page of a list."""
+"""Catalogs of definitions: versions, use, health and warnings, for one page of a list; options as a tool of agents."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from django.utils.translation import gettext as _
 from ..access.models import AuditEntry
 from ..access.visibility import usable, visible
 from ..core.definition import structure_of, walk
+from ..core.errors import Invalid
 from ..core.states import RUN
 from ..core.step_types.sub_workflows import StartWorkflow, SubWorkflow
 from ..core.validation.findings import BROKEN, NO_TIMEOUT, NO_WORKER, LintContext, closest_name, did_you_mean
@@ -33,6 +35,11 @@ MAX_USERS = 500
 UNUSED_AFTER_MS = 30 * DAY
 MAX_WORKFLOWS = 500
 MAX_NAMES = 1_000
+TOOL_KEY = "mcp"
+MAX_TOOL_NAME, MAX_TOOL_TEXT = 64, 4_000
+"""Providers of models accept names of tools up to this length."""
+MAX_WAIT_SECONDS = 120
+DEFAULT_WAIT_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,3 +300,65 @@ def workflows_using_task(name: str) -> list[WorkflowDefinition]:
     # The text search narrows the rows. Only the steps decide: a name may occur elsewhere in a document.
     rows = visible(newest_definitions().filter(document__contains=name)).order_by("name")[: 4 * LIMIT]
     return [row for row in rows if any(spot.name == name for spot in walk(row.document.get("tasks")))][:LIMIT]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOptions:
+    """How agents see a workflow. `wait_seconds`: how long a call waits for the end of its run; 0 for not at all."""
+
+    name: str
+    title: str
+    description: str
+    wait_seconds: int
+
+
+def tool_options(name: str, document: Mapping[str, Any]) -> ToolOptions | None:
+    """Return the options of a workflow as a tool, or None if it is none.
+
+    `metadata.mcp` is true, or an object with `name`, `title`, `description`, `waitSeconds` and `enabled`, each of them
+    optional. A value of another type is ignored.
+    """
+    metadata = document.get("metadata")
+    given = metadata.get(TOOL_KEY) if isinstance(metadata, Mapping) else None
+    options: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    if given is not True and (given is None or not isinstance(given, Mapping) or options.get("enabled") is False):
+        return None
+    seconds = options.get("waitSeconds")
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+        seconds = DEFAULT_WAIT_SECONDS
+    return ToolOptions(
+        tool_name(_text(options, "name") or name),
+        _text(options, "title") or name,
+        (_text(options, "description") or _text(document, "description") or f"Run the workflow {name}.")[
+            :MAX_TOOL_TEXT
+        ],
+        int(max(0, min(seconds, MAX_WAIT_SECONDS))),
+    )
+
+
+def with_tool_switch(document: Mapping[str, Any], *, is_on: bool) -> dict[str, Any]:
+    """Return a definition that is a tool, or is none. Other options stay.
+
+    Raises:
+        Invalid: when `metadata` of the definition is no object.
+    """
+    metadata = document.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        raise Invalid("`metadata` of the definition must be an object.")
+    given = metadata.get(TOOL_KEY)
+    if isinstance(given, Mapping):
+        switched: Any = {**{key: value for key, value in given.items() if key != "enabled"}}
+        switched = switched if is_on else {**switched, "enabled": False}
+    else:
+        switched = is_on
+    return {**document, "metadata": {**metadata, TOOL_KEY: switched}}
+
+
+def tool_name(text: str) -> str:
+    """Return a name that every provider of models accepts for a tool."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", text)[:MAX_TOOL_NAME] or "_"
+
+
+def _text(options: Mapping[str, Any], name: str) -> str:
+    value = options.get(name)
+    return value if isinstance(value, str) else ""

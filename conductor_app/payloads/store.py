@@ -19,8 +19,7 @@ from ..core.masking import mask_encrypt, mask_step_state, masked_names
 from ..core.primitives import JsonValue
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..db.fields import dumps
-from ..db.named_statements import load_statements
-from ..db.statements import execute, fetch
+from ..db.statements import execute, fetch, load_statements
 from ..settings import conf
 from .models import PayloadReference, StoredPayload
 

@@ -5,7 +5,7 @@ from ..core.decide import child_ended, child_lost, no_command
 from ..core.errors import Conflict, NotFound
 from ..core.events import started_command
 from ..core.states import RUN
-from ..events.commands import actions, intake
+from ..events.commands import handlers, intake
 from ..payloads import commands as payloads
 from ..runs.commands.change import RunCommand, change_run
 from ..runs.commands.messages import Handler, register_handlers
@@ -156,7 +156,7 @@ HANDLERS: dict[str, Handler] = {
     "release": _start_held_runs,
     "started": _publish_started,
     "event": intake.handle_internal_event,
-    "act": actions.run_action,
+    "act": handlers.run_action,
     "inbox": _wake_inbox_step,
     OVERDUE_RUN: _bring_timers_forward,
     OVERDUE_TASK: _bring_timers_forward,

@@ -16,7 +16,7 @@ from ..core.expressions import field_text, quote_value
 from ..core.primitives import JsonValue
 from ..core.states import ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, TERMINATED
 from ..core.step_types.sub_workflows import GetWorkflowStep, TerminateWorkflowStep, UpdateTaskStep
-from ..events.commands.actions import find_named_attempt
+from ..events.commands.handlers import find_named_attempt
 from ..payloads.commands import load_payload
 from ..runs.commands import control
 from ..runs.documents.workflows import raise_run_not_found, run_document

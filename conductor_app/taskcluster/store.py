@@ -19,8 +19,7 @@ from ..core.snapshot import NEVER, Attempt
 from ..core.states import COMPLETED, PENDING, TASK
 from ..db import fields
 from ..db.fields import dumps, loads
-from ..db.named_statements import load_statements
-from ..db.statements import execute, fetch
+from ..db.statements import execute, fetch, load_statements
 from ..failures.models import Failure
 from ..failures.store import COLUMNS as FAILURE_COLUMNS
 from ..failures.store import FAILED_STATUSES, is_new_failure

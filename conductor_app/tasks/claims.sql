@@ -1,4 +1,4 @@
--- The claims of attempts. `tasks/store.py` executes them, and `db/named_statements.py` has the format.
+-- The claims of attempts. `tasks/store.py` executes them, and `db/statements.py` has the format.
 -- {gates} is the condition of the gates that `tasks/gates.py` declares.
 
 -- fragment: is_claimable

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
 from ..core.snapshot import NEVER
-from ..db.named_statements import NamedStatement
+from ..db.statements import NamedStatement
 from ..utils import process_state
 from ..utils.formatting import LazyText
 from ..utils.process_state import Wiring

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from ..db.named_statements import load_statements
-from ..db.statements import execute, execute_together, fetch, serialize
+from ..db.statements import execute, execute_together, fetch, load_statements, serialize
 from ..utils import process_state
 from ..utils.process_state import Slot
 from .gates import open_condition

@@ -15,8 +15,15 @@ from ..core.primitives import JsonValue
 from ..core.trace_context import traceparent_below
 from ..db.database import connection
 from ..db.fields import dumps, loads, loads_encrypted, strip_nul
-from ..db.named_statements import NamedStatement, load_statements
-from ..db.statements import MAX_BATCH_ROWS, execute, execute_in_transaction, fetch, serialize
+from ..db.statements import (
+    MAX_BATCH_ROWS,
+    NamedStatement,
+    execute,
+    execute_in_transaction,
+    fetch,
+    load_statements,
+    serialize,
+)
 from ..runs.models import Attempt, Message, TaskLog
 from . import shares
 from .gates import COUNT_LEASED, COUNT_STARTS, GateFacts, free_capacity, open_condition

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from conductor_app.db.named_statements import PARAMETER
+from conductor_app.db.statements import PARAMETER
 from conductor_app.runs.store import tree
 from tests.builders import fork, loop, policy, simple, step
 from tests.db.test_query_plans import STATEMENTS

@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from conductor_app.db import statements
-from conductor_app.db.named_statements import FOLDER, HEADER, PARAMETER, NamedStatement
+from conductor_app.db.statements import FOLDER, HEADER, PARAMETER, NamedStatement
 from conductor_app.payloads.store import PAYLOADS_SQL
 from conductor_app.runs.store import data, due_rows, loading, outbox, tree, writing
 from conductor_app.taskcluster import store as standalone

@@ -5,7 +5,7 @@ import pytest
 from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Invalid
 from conductor_app.definitions.models import DefinitionDraft, WorkflowDefinition
-from conductor_app.definitions.tool_options import ToolOptions, tool_options, with_tool_switch
+from conductor_app.definitions.queries import ToolOptions, tool_options, with_tool_switch
 from tests.builders import simple
 from tests.page_text import page_text
 from tests.scenario import define_workflow

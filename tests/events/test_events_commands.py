@@ -4,7 +4,7 @@ import pytest
 from django.db import OperationalError
 
 from conductor_app.core.errors import Busy
-from conductor_app.events.commands import actions as event_actions
+from conductor_app.events.commands import handlers as event_actions
 from conductor_app.events.commands import handlers as event_handlers
 from conductor_app.events.commands import intake as event_intake
 from conductor_app.events.models import EventAction, EventDelivery

@@ -4,7 +4,7 @@ import pytest
 import requests
 
 from conductor_app.access.models import Tag, Variable
-from conductor_app.definitions import tags
+from conductor_app.definitions import commands as tags
 from conductor_app.definitions.models import SchemaDefinition, TaskDefinition, WorkflowDefinition
 from conductor_app.events.models import EventHandler
 from conductor_app.human_tasks.models import FormTemplate

@@ -10,8 +10,8 @@ from conductor_app.access.models import AuditEntry
 from conductor_app.core import commands
 from conductor_app.core.decide import Report
 from conductor_app.core.masking import REDACTED
-from conductor_app.events.commands import actions as event_replays
 from conductor_app.events.commands import handlers as event_handlers
+from conductor_app.events.commands import handlers as event_replays
 from conductor_app.events.models import EventDelivery, HandlerEvaluation
 from conductor_app.payloads import commands as payload_storage
 from conductor_app.payloads import store as payload_store

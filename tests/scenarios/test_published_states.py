@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from conductor_app.core.definition import Definition
-from conductor_app.db.named_statements import NamedStatement
+from conductor_app.db.statements import NamedStatement
 from conductor_app.events.models import EventDelivery
 from conductor_app.runs.models import Message
 from conductor_app.runs.store import due_rows, outbox

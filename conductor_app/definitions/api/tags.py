@@ -25,7 +25,7 @@ from ...web.api.permissions import (
 )
 from ...web.api.requests import errors_under, read_request
 from ...web.api.view import ConductorRequest, ConductorView
-from .. import tags
+from .. import commands
 from .serializers import read_tags, subtract_tags
 
 can_update_workflow = requires(UPDATE, WORKFLOW_DEF, targets.named_in_address(WORKFLOW_DEF, "name"))
@@ -36,7 +36,7 @@ def save_given_tags(target: str, document: dict[str, Any], given: tuple[Tags, bo
     """Add the tags in the document of a definition to its tags, or replace its tags with those in the document."""
     if given is not None:
         found, overwrites = given
-        (tags.set_tags if overwrites else tags.add_tags)(target, document["name"], found, by)
+        (commands.set_tags if overwrites else commands.add_tags)(target, document["name"], found, by)
 
 
 def requested_tags(request: ConductorRequest, target: str, name: str) -> dict[str, Tags]:
@@ -60,7 +60,7 @@ class AllTags(ConductorView):
 
     @ApiOperation("List the tags that are in use", ALLOW_ALL, reply=ArrayOf(TAG))
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json(tags.readable_tags(request.actor))
+        return Json(commands.readable_tags(request.actor))
 
 
 class WorkflowTags(ConductorView):
@@ -70,19 +70,19 @@ class WorkflowTags(ConductorView):
 
     @ApiOperation("List the tags of a workflow definition", can_view_workflow, reply=ArrayOf(TAG))
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return Json(tags.list_tags(self.target, name))
+        return Json(commands.list_tags(self.target, name))
 
     @ApiOperation("Add a tag to a workflow definition", can_update_workflow, body=TAG)
     def post(self, request: ConductorRequest, name: str) -> None:
-        tags.add_tags(self.target, name, read_tags(request), request.actor.name)
+        commands.add_tags(self.target, name, read_tags(request), request.actor.name)
 
     @ApiOperation("Set the tags of a workflow definition", can_update_workflow, body=ArrayOf(TAG))
     def put(self, request: ConductorRequest, name: str) -> None:
-        tags.set_tags(self.target, name, read_tags(request), request.actor.name)
+        commands.set_tags(self.target, name, read_tags(request), request.actor.name)
 
     @ApiOperation("Remove a tag from a workflow definition", can_update_workflow)
     def delete(self, request: ConductorRequest, name: str) -> None:
-        tags.remove_tags(self.target, name, read_tags(request), request.actor.name)
+        commands.remove_tags(self.target, name, read_tags(request), request.actor.name)
 
 
 class TaskTags(WorkflowTags):
@@ -106,15 +106,15 @@ class ApplicationTags(ConductorView):
 
     @ApiOperation("List the tags of an application", can_view_application, reply=ArrayOf(TAG))
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
-        return Json(tags.list_tags(APPLICATION, id))
+        return Json(commands.list_tags(APPLICATION, id))
 
     @ApiOperation("Set the tags of an application", can_update_application, body=ArrayOf(TAG))
     def put(self, request: ConductorRequest, id: str) -> None:
-        tags.add_tags(APPLICATION, id, read_tags(request), request.actor.name)
+        commands.add_tags(APPLICATION, id, read_tags(request), request.actor.name)
 
     @ApiOperation("Remove tags from an application", can_update_application)
     def delete(self, request: ConductorRequest, id: str) -> None:
-        tags.remove_tags(APPLICATION, id, read_tags(request), request.actor.name)
+        commands.remove_tags(APPLICATION, id, read_tags(request), request.actor.name)
 
 
 class ObjectTags(ConductorView):
@@ -148,7 +148,7 @@ class WorkflowRateLimit(ConductorView):
 
     @ApiOperation("Get the limit of parallel runs of a workflow", can_view_workflow, reply=RATE_LIMIT)
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        if (config := tags.run_limit(name)) is None:
+        if (config := commands.run_limit(name)) is None:
             raise NotFound(f"The workflow {name} has no rate limit.")
         return Json(config)
 
@@ -156,8 +156,10 @@ class WorkflowRateLimit(ConductorView):
     def put(self, request: ConductorRequest, name: str) -> None:
         config = read_request(request_body.read_object(request), RATE_LIMIT, "rateLimitConfig")
         with errors_under("rateLimitConfig"):
-            tags.set_run_limit(name, {**config, "rateLimitKey": config.get("rateLimitKey") or name}, request.actor.name)
+            commands.set_run_limit(
+                name, {**config, "rateLimitKey": config.get("rateLimitKey") or name}, request.actor.name
+            )
 
     @ApiOperation("Remove the limit of parallel runs of a workflow", can_update_workflow)
     def delete(self, request: ConductorRequest, name: str) -> None:
-        tags.set_run_limit(name, None, request.actor.name)
+        commands.set_run_limit(name, None, request.actor.name)

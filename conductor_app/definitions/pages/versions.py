@@ -39,7 +39,7 @@ from ..diagram.pages import draw_version
 from ..editor.pages import DefinitionAdmin
 from ..models import WorkflowDefinition
 from ..policies import type_label
-from ..tool_options import with_tool_switch
+from ..queries import with_tool_switch
 
 HEAD_HEIGHT = 40
 MAX_VERSIONS = 200

@@ -47,6 +47,7 @@ from ..queries import (
     newest_definitions,
     open_runs,
     recently_used,
+    tool_options,
     version_history,
     workflows_using_task,
 )
@@ -55,7 +56,6 @@ from ..simulation.commands import MAX_AT_ONCE, run_cases
 from ..simulation.pages import PERMISSIONS as TRIED_BY
 from ..simulation.pages import SimulatorPages
 from ..sources.pages import BundlePages
-from ..tool_options import tool_options
 from ..validation import definition_context
 from .versions import BreakpointPages, ToolPages, VersionPages
 

@@ -29,7 +29,7 @@ from ...web.badges import render_pill
 from ...web.documents import annotate_documents, json_file_response, payload_documents
 from ...web.links import event_address, render_run_link
 from ...web.pages import ObjectPage, Page, fragment_response, get_or_404, show_refusal
-from ..commands.actions import HandlerPreview, HandlerTrial, plan_replay, replay
+from ..commands.handlers import HandlerPreview, HandlerTrial, plan_replay, replay
 from ..models import (
     COMPLETED,
     FAILED,

@@ -23,8 +23,7 @@ from ...definitions.validation import check_handler
 from ...web.badges import relative_time, render_pill
 from ...web.forms import format_json
 from ...web.pages import show_refusal
-from ..commands.actions import TRIED, try_on_past_events
-from ..commands.handlers import create_handlers, delete_handler, set_active, update_handler
+from ..commands.handlers import TRIED, create_handlers, delete_handler, set_active, try_on_past_events, update_handler
 from ..models import EventHandler
 from ..queries import EventFilter, event_page, lint_handler, with_last_verdict
 from .events import VERDICT_LABELS, handler_outcomes, trial_view

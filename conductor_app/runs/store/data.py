@@ -21,8 +21,7 @@ from ...core.states import ATTEMPT
 from ...core.step_types import STEP_TYPES
 from ...core.step_types.waiting import PullWorkflowMessages
 from ...db.fields import loads, loads_decrypted, loads_encrypted
-from ...db.named_statements import load_statements
-from ...db.statements import execute, fetch, placeholders, serialize
+from ...db.statements import execute, fetch, load_statements, placeholders, serialize
 from ...settings import conf
 from ...utils import process_state
 from ..models import InboxMessage

@@ -10,8 +10,7 @@ from django.db import close_old_connections
 from ...core.errors import NotFound
 from ...core.snapshot import NEVER
 from ...core.states import BULK
-from ...db.named_statements import load_statements
-from ...db.statements import execute, fetch, is_in_transaction
+from ...db.statements import execute, fetch, is_in_transaction, load_statements
 from ...db.transient_errors import is_transient
 from ...settings import conf
 from ...telemetry.log_context import log_context

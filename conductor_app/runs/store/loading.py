@@ -13,8 +13,7 @@ from ...core.masking import MARK
 from ...core.primitives import JsonValue, fast_replace
 from ...core.snapshot import NO_SHARE, UNKNOWN, Run, Share, Task
 from ...db.fields import dumps, loads, loads_decrypted
-from ...db.named_statements import load_statements
-from ...db.statements import execute, fetch, fetch_together
+from ...db.statements import execute, fetch, fetch_together, load_statements
 from ...definitions import store as definitions
 from ..models import Run as RunRow
 from .rows import (

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...core.snapshot import NEVER
-from ...db.named_statements import load_statements
-from ...db.statements import execute, fetch
+from ...db.statements import execute, fetch, load_statements
 from ..models import PUBLISH, Message
 from .writing import StatementBatch
 

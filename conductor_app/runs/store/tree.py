@@ -7,8 +7,7 @@ from ...core.definition import possible_keys
 from ...core.errors import NotFound
 from ...core.snapshot import NEVER
 from ...core.states import RUN
-from ...db.named_statements import load_statements
-from ...db.statements import fetch
+from ...db.statements import fetch, load_statements
 from ...settings import conf
 from ..models import Run
 from .loading import CHUNK

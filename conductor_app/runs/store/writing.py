@@ -36,13 +36,13 @@ from ...core.states import SKIPPED
 from ...core.step_types.worker_tasks import EventStep
 from ...db.database import connection, transaction
 from ...db.fields import dumps, strip_nul
-from ...db.named_statements import load_statements
 from ...db.statements import (
     MAX_BATCH_ROWS,
     StatementResult,
     commit_batch,
     execute_batch,
     insert_statements,
+    load_statements,
     supports_commit_in_batch,
     update_statements,
 )

@@ -16,7 +16,7 @@ from ...core.document.fields import DocumentPosition
 from ...core.errors import Invalid, RequestRefused, ValidationFailed
 from ...core.primitives import JsonValue
 from ...db.transient_errors import describe_transient, discard_broken_connection, is_transient
-from ...definitions import tags
+from ...definitions import commands as tags
 from ...definitions.sources.kinds import (
     DefinitionKind,
     Document,
