@@ -243,3 +243,5 @@ def test_the_steps_of_few_runs_are_beside_their_names(page):
 
     name, cell = (page.locator(f".step-grid tbody tr:first-child {each}").bounding_box() for each in ("th", "td"))
     assert name and cell and cell["x"] - name["x"] < 200
+    steps, charts = (page.locator(each).first.bounding_box() for each in (".step-grid", ".trends"))
+    assert steps and charts and steps["y"] > charts["y"] + charts["height"]
