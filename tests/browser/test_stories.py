@@ -318,14 +318,16 @@ def test_a_viewer_of_one_team_is_invited_and_sees_only_its_workflows(begin_story
     bobs.get_by_label("New password confirmation").fill(password)
     bobs.get_by_role("button", name="Set password").click()
     expect(bobs.locator("#user-tools summary")).to_contain_text("bob")
-    for address, seen in ((WORKFLOWS, "shop_order"), ("/admin/conductor/run/", "shop_order-1")):
+    seen_at = {WORKFLOWS: "shop_order", "/admin/conductor/run/": "shop_order-1", "/admin/queues/": "pack"}
+    for address, seen in seen_at.items():
         bobs.goto(address)
         expect(bobs.locator("main")).to_contain_text(seen)
         expect(bobs.locator("main")).not_to_contain_text("payroll")
         Story(bobs, 0).check_layout()
     payroll = Run.objects.get(name="payroll")
     assert bobs.request.get(f"/admin/conductor/run/{payroll.pk}/change/").status == 404
-    assert people.access_of(User.objects.get(username="bob")) == people.Access(people.VIEWER, ("shop_*",))
+    access = people.Access(people.VIEWER, ("shop_*",), tasks=("pack",))
+    assert people.access_of(User.objects.get(username="bob")) == access
 
 
 def test_a_run_is_stopped_before_a_step_that_gets_another_input(begin_story, transactional_db):
