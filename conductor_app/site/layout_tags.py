@@ -150,8 +150,11 @@ def render_limited_view(kind: str = WORKFLOW_DEF, shows_all: bool | None = None)
 
 @register.simple_block_tag(name="fact")
 def render_fact(content: SafeString, label: str, css: str | None = None) -> SafeString:
-    """Return a labeled value for a `<dl class="facts">`. `css` is the class of the value."""
-    return format_html("<div><dt>{}</dt><dd{}>{}</dd></div>", label, flatatt({"class": css}), _strip(content))
+    """Return a labeled value for a `<dl class="facts">`, or nothing without a value. `css`: the class of the value."""
+    value = _strip(content)
+    if not value:
+        return mark_safe("")
+    return format_html("<div><dt>{}</dt><dd{}>{}</dd></div>", label, flatatt({"class": css}), value)
 
 
 @register.simple_block_tag(name="placeholder")

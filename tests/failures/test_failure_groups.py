@@ -105,7 +105,7 @@ def test_a_group_is_resolved_with_a_reason(operator, scenario):
     assert (group().state, group().resolved_build) == ("RESOLVED", "43")
     assert AuditEntry.objects.get(object_type="failure group").reason == "fixed"
     page = page_text(operator.get(address))
-    assert "olga resolve fixed" in page and "build 43" in page
+    assert "olga resolve OPEN → RESOLVED build 43 fixed" in page
     assert "502 from" not in page_text(operator.get(INBOX))
     assert "502 from" in page_text(operator.get(INBOX, {"view": "resolved"}))
 

@@ -158,7 +158,7 @@ def _file_row(row: FileHandle) -> dict[str, Any]:
 def audit_tab(view_model: RunViewModel) -> dict[str, Any]:
     """Return the actions of users and clients on the run."""
     entries = AuditEntry.objects.filter(object_type="run", object_id=view_model.run.pk).order_by("-at", "-id")
-    return {"entries": [{"entry": entry, "at": relative_time(entry.at)} for entry in entries[:MAX_AUDIT_ENTRIES]]}
+    return {"entries": entries[:MAX_AUDIT_ENTRIES]}
 
 
 def _debugger_tab(view_model: RunViewModel) -> dict[str, Any]:
