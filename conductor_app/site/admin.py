@@ -59,6 +59,7 @@ from ..tasks.pages.workers import WorkerPage, WorkersPage
 from ..web.forms import strip_nul_from_request
 from ..web.pages import Page, in_read_snapshot, name_missing_permission, without_empty_parameters
 from ..web.preferences import PreferencesPage, is_compact, zone_of
+from .help import HelpPage, guide_address
 from .palette import PalettePage
 from .sidebar import AdministrationPage, StatusBarPage, build_sections, page_name, page_tabs, used_entries
 
@@ -124,6 +125,7 @@ PAGES: tuple[Page, ...] = (
     PreferencesPage(),
     StatusBarPage(),
     AdministrationPage(),
+    HelpPage(),
     *OBJECT_PAGES,
 )
 MODEL_ADMINS = {
@@ -199,6 +201,7 @@ class OperatorsSite(AdminSite):
                 "zone_name": zone_of(request),
                 "is_compact": is_compact(request),
                 "page_tabs": page_tabs(context["available_apps"], request.path),
+                "guide_address": guide_address(request.path),
                 "is_single_sign_on": is_single_sign_on(request),
                 "show_save_and_add_another": False,
                 "show_save_and_continue": False,

@@ -49,10 +49,10 @@ def source_files(*folders: str) -> list[str]:
     return [name for name in listed if (ROOT / name).exists()]
 
 
-def test_the_wheel_has_all_templates_and_static_files_in_the_package(wheel):
+def test_the_wheel_has_all_templates_documents_and_static_files_in_the_package(wheel):
     expected = {
-        re.sub("^templates/", "conductor_app/resources/templates/", re.sub("^static/", "conductor_app/static/", name))
-        for name in source_files("conductor_app", "templates", "static")
+        re.sub("^(templates|docs)/", r"conductor_app/resources/\1/", re.sub("^static/", "conductor_app/static/", name))
+        for name in (*source_files("conductor_app", "templates", "static"), *source_files("docs/*.md"))
         if name != "conductor_app/static" and not name.startswith("static/ops/src/")
     }
 
