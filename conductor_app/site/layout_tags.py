@@ -22,6 +22,8 @@ from ..runs.timeline.queries import TimelineSegment
 from ..web import badges, links
 
 MAX_REASON_LENGTH, MAX_GRANTED = 500, 8
+NOTICE_ICONS = {"waiting": "warning"}
+"""The icon of a notice whose name is not that of its tone."""
 THICK_BAR = (3, 12, 2)
 """Top, height and corner radius of the bar of a segment, in pixels."""
 TIMELINE_BARS = {
@@ -162,6 +164,14 @@ def render_placeholder(content: SafeString, title: str, css: str = "", action: s
     """Return the text that stands in the place of an empty list or page, under a title, and a link as a button."""
     link = format_html('<p><a class="button default" href="{}">{}</a></p>', url, action) if action and url else ""
     return format_html('<div class="{}"><h2>{}</h2>{}{}</div>', f"empty {css}".strip(), title, content, link)
+
+
+@register.simple_block_tag(name="notice")
+def render_notice(content: SafeString, tone: str, icon: str = "") -> SafeString:
+    """Return a text with an icon, by default that of its tone, that stands out. Screen readers announce a failure."""
+    attributes = {"class": f"notice {tone}", "role": "alert" if tone == "failed" else None}
+    shown = badges.render_icon(icon or NOTICE_ICONS.get(tone, tone))
+    return format_html("<div{}>{}<p>{}</p></div>", flatatt(attributes), shown, _strip(content))
 
 
 @register.simple_block_tag(name="listing")
