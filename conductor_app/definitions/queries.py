@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.apps import apps
-from django.db.models import Count, OuterRef, Subquery
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
 from ..access.models import AuditEntry
@@ -17,6 +17,7 @@ from ..core.states import RUN
 from ..core.step_types.sub_workflows import StartWorkflow, SubWorkflow
 from ..core.validation.findings import BROKEN, NO_TIMEOUT, NO_WORKER, LintContext, closest_name, did_you_mean
 from ..core.validation.lint import lint_definition
+from ..db.database import connection
 from ..runs.models import Attempt, Run, run_duration_ms
 from ..tasks.models import Poller
 from ..utils import clock
@@ -30,7 +31,7 @@ MAX_OPEN = 10_000
 MAX_VERSIONS = 100
 BAD_ENDS = ("FAILED", "TIMED_OUT")
 LIMIT = 50
-MAX_RUNS = 5_000
+MAX_RUNS, MAX_COUNTED = 5_000, 100_000
 MAX_USERS = 500
 UNUSED_AFTER_MS = 30 * DAY
 MAX_WORKFLOWS = 500
@@ -95,7 +96,7 @@ def catalog_workflows(rows: Sequence[WorkflowDefinition], now: int) -> dict[int,
     """Return the catalog data of each row. The number of queries does not grow with the rows."""
     known = definition_context([row.document for row in rows], with_examples=False)
     names = {row.name for row in rows}
-    health, is_capped = health_by_name(names, now)
+    health, is_capped = _health_by_name(names, now)
     users, reasons, last = _count_callers(names), _change_reasons(rows), _last_run_times(rows)
     return {
         row.pk: CatalogWorkflow(
@@ -109,14 +110,32 @@ def catalog_workflows(rows: Sequence[WorkflowDefinition], now: int) -> dict[int,
     }
 
 
-def health_by_name(names: Iterable[str], now: int) -> tuple[dict[str, VersionHealth], bool]:
+def _health_by_name(names: Iterable[str], now: int) -> tuple[dict[str, VersionHealth], bool]:
     """Return the health of each name from the newest runs of the last day, and True if not all runs were read."""
-    found = Run.objects.filter(name__in=list(names), created_at__gte=now - DAY).order_by("-created_at")
+    found = _runs_of_a_day(names, now).order_by("-created_at")
     rows = list(found.values_list("name", *RESULT_COLUMNS)[: MAX_RUNS + 1])
     by_name: dict[str, list[tuple[Any, ...]]] = {}
     for name, *result in rows[:MAX_RUNS]:
         by_name.setdefault(name, []).append(tuple(result))
     return {name: _health_of_runs(runs) for name, runs in by_name.items()}, len(rows) > MAX_RUNS
+
+
+def _runs_of_a_day(names: Iterable[str], now: int) -> QuerySet[Run]:
+    return Run.objects.filter(name__in=list(names), created_at__gte=now - DAY)
+
+
+def ended_runs_by_name(names: Collection[str], now: int) -> dict[str, int]:
+    """Return the number of runs of each name that started within the last day and have ended, at most MAX_COUNTED.
+
+    The health of a name counts the same runs, among the newest MAX_RUNS.
+    """
+    if not names:
+        return {}
+    ended = _runs_of_a_day(names, now).filter(status__in=RUN.final).values("name")[:MAX_COUNTED]
+    sql, params = ended.query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT name, COUNT(*) FROM ({sql}) AS ended GROUP BY 1", params)
+        return dict(cursor.fetchall())
 
 
 def _count_callers(names: set[str]) -> dict[str, int]:

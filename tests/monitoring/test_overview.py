@@ -7,6 +7,7 @@ from django.contrib.auth.models import Group, User
 from django.template.loader import render_to_string
 
 from conductor_app.bulk import commands as bulk
+from conductor_app.definitions import queries as definition_queries
 from conductor_app.definitions.models import DurationBaseline, WorkflowDefinition
 from conductor_app.failures import commands as failure_groups
 from conductor_app.monitoring.pages import overview
@@ -315,3 +316,18 @@ def test_a_failing_workflow_has_one_rate_on_the_overview_and_in_the_list_of_work
 
     assert "1 run failed 100 % of ended runs" in page_text(operator.get("/admin/"))
     assert "100 %" in page_text(operator.get("/admin/conductor/workflowdefinition/"))
+
+
+def test_the_share_of_a_cause_is_of_all_ended_runs_of_a_day_although_the_health_reads_the_newest(
+    operator, clock, monkeypatch
+):
+    monkeypatch.setattr(definition_queries, "MAX_RUNS", 2)
+    define_task("charge", retryCount=0)
+    define_workflow("order", simple("charge"))
+    fail_runs(("FAILED", "no funds"))
+    for _number in range(4):
+        start_run("order")
+        claim_and_report("charge")
+    failure_groups.group_failures(100)
+
+    assert "1 run failed 20 % of ended runs" in page_text(operator.get("/admin/"))

@@ -25,7 +25,7 @@ from ...definitions import commands as definition_commands
 from ...definitions.durations import SlowDefinition, slowest_definitions
 from ...definitions.models import WorkflowDefinition
 from ...definitions.pages.versions import newest_version_markers
-from ...definitions.queries import VersionHealth, health_by_name
+from ...definitions.queries import ended_runs_by_name
 from ...explanations.cause import failure_reasons
 from ...explanations.debugger import stopped_runs
 from ...failures.pages.groups import render_failure_message
@@ -395,9 +395,9 @@ def _failure_section(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
     Groups that have ended no run are folded into one row.
     """
     listed = most_harmful_groups(now, MAX_FAILURES)
-    health, _is_capped = health_by_name({each.group.definition for each in listed}, now) if listed else ({}, False)
-    group_rows = [_failure_row(each, health, now) for each in listed if not each.impact.was_retried]
-    recovered = [_failure_row(each, health, now) for each in listed if each.impact.was_retried]
+    ended = ended_runs_by_name({each.group.definition for each in listed}, now)
+    group_rows = [_failure_row(each, ended, now) for each in listed if not each.impact.was_retried]
+    recovered = [_failure_row(each, ended, now) for each in listed if each.impact.was_retried]
     is_none = any(count["status"] == "FAILED" and not count["count"] for count in numbers.get("counts", ()))
     return {
         "groups": group_rows,
@@ -408,9 +408,9 @@ def _failure_section(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _failure_row(listed: ListedFailureGroup, health: Mapping[str, VersionHealth], now: int) -> dict[str, Any]:
+def _failure_row(listed: ListedFailureGroup, counts: Mapping[str, int], now: int) -> dict[str, Any]:
     group, lost = listed.group, len(listed.impact.lost)
-    ended = health.get(group.definition, VersionHealth()).ended
+    ended = counts.get(group.definition, 0)
     return {
         "group": group,
         "address": failure_group_address(group.pk),
