@@ -116,7 +116,7 @@ def test_the_change_list_of_django_has_the_fields_that_the_list_of_runs_sets(met
 
 
 def test_functions_that_run_at_the_end_of_a_process_can_be_run():
-    """A process of `serve` is a fork, which does not run them on its own (`processes/supervisor.py`)."""
+    """A process of `serve` is a fork, which does not run them on its own (`processes/serving.py`)."""
     script = "import atexit, os; atexit.register(print, 'ended', flush=True); atexit._run_exitfuncs(); os._exit(0)"
 
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout == b"ended\n"

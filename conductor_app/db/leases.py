@@ -1,11 +1,24 @@
-"""Leases: which process is active in a role that only one process may have."""
+"""Which process is active in a role that only one may have: leases, and heartbeats of background processes.
 
+A heartbeat is a lease in a cluster, and a file on one machine. A file costs no write to the database, which would keep
+the disk of an idle machine busy.
+"""
+
+import os
+import socket
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
 
 from django.db import models
 from django.db.models import F
 
+from ..settings import conf
 from .statements import execute, fetch, placeholders
+
+HOST = socket.gethostname()
+PROBE = "write probe"
+"""The row that health checks write."""
 
 
 class Lease(models.Model):
@@ -20,10 +33,6 @@ class Lease(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.holder}"
-
-
-PROBE = "write probe"
-"""The row that health checks write."""
 
 
 def read_revision(name: str) -> int:
@@ -63,3 +72,73 @@ def write_probe() -> None:
     """
     if not Lease.objects.filter(pk=PROBE).update(revision=F("revision") + 1):
         Lease.objects.bulk_create([Lease(name=PROBE)], ignore_conflicts=True)
+
+
+class ProcessHeartbeat(Protocol):
+    """A number that the active process changes continuously."""
+
+    def read(self) -> int:
+        """Return the current number, 0 before the first beat."""
+        ...
+
+    def beat(self, seen: int) -> int:
+        """Change the number, if it is still `seen`. Returns the new number, or 0 if another process was faster."""
+        ...
+
+    def release(self, seen: int) -> None:
+        """Set the number to 0, if it is still `seen`, so that another process need not wait."""
+        ...
+
+
+class FileHeartbeat:
+    """The modification time of a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> int:
+        try:
+            return self._path.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
+    def beat(self, seen: int) -> int:
+        if self.read() != seen:
+            return 0
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._path.touch(mode=0o600)
+        return self.read()
+
+    def release(self, seen: int) -> None:
+        if self.read() == seen:
+            self._path.unlink(missing_ok=True)
+
+
+class LeaseHeartbeat:
+    """The revision of a lease."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def read(self) -> int:
+        return read_revision(self._name)
+
+    def beat(self, seen: int) -> int:
+        return advance(self._name, f"{HOST}:{os.getpid()}", seen)
+
+    def release(self, seen: int) -> None:
+        release(self._name, seen)
+
+
+def heartbeat(name: str) -> ProcessHeartbeat:
+    """Return the heartbeat of this name, in the folder of the settings or in the database."""
+    if conf.heartbeat_folder:
+        return FileHeartbeat(Path(conf.heartbeat_folder) / name)
+    return LeaseHeartbeat(name)
+
+
+def read_heartbeats(*names: str) -> list[int]:
+    """Return the numbers of several heartbeats, with at most one statement."""
+    if conf.heartbeat_folder:
+        return [heartbeat(name).read() for name in names]
+    return read_revisions(names)

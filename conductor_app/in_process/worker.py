@@ -3,6 +3,9 @@
 One thread waits for a task while the others execute theirs. The report of a task claims the next one in the same
 transaction. A task that ends without its function, such as one of a terminated workflow, is noticed within a
 second; the result of its function is discarded.
+
+Timers, built-in tasks and periodic jobs, for which a server has Celery, run in one of the worker processes. Each of
+them is ready to take over.
 """
 
 import asyncio
@@ -31,8 +34,13 @@ from ..core.states import ATTEMPT
 from ..db.database import alias, transaction
 from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..notifications import LOCAL_CALLER, Waiter
+from ..processes import background
+from ..processes.background import PERIODIC_JOBS
+from ..processes.sweep_loop import CHECK_SECONDS, SweepWatchdog, watch_once
+from ..processes.sweeps import sweep_until
 from ..runs.models import Attempt
 from ..system_tasks.cancellation import CANCELLATIONS, Cancellation
+from ..system_tasks.network_guard import require_network_guards
 from ..tasks import store
 from ..tasks.commands.claims import claim_now, releasing_undelivered
 from ..tasks.commands.next_claim import NextClaim
@@ -56,6 +64,10 @@ RENEWALS = 3
 MOST_IN_A_ROW = 16
 """The number of tasks after which a thread looks at all its queues in turn."""
 MAX_REASON = 2_000
+PERIODIC = ("measure", "alerts", "prune")
+"""The jobs that run at their intervals. The others start when they have something to do."""
+FIRST_SECONDS = 30.0
+"""The time after which a process that sweeps runs the periodic jobs for the first time."""
 
 
 class NotCompleted(Exception):
@@ -463,3 +475,46 @@ def _report_value(value: Any) -> Report:
         return Report("COMPLETED", as_json(output, "output"))
     except Invalid as refused:
         raise TaskFailed(refused.message) from refused
+
+
+class PeriodicJobs:
+    """When each periodic job is due in this process, which is the one that sweeps."""
+
+    def __init__(self, moment: float) -> None:
+        self._due_at = dict.fromkeys(PERIODIC, moment + FIRST_SECONDS)
+
+    def take_due(self, moment: float) -> list[str]:
+        """Return the jobs that are due at a monotonic time, and plan their next runs."""
+        due = [name for name, at in self._due_at.items() if at <= moment]
+        self._due_at |= {name: moment + PERIODIC_JOBS[name].every_seconds for name in due}
+        return due
+
+
+def start_background(stopping: Event) -> Thread:
+    """Start the thread that sweeps unless another process does, until `stopping`.
+
+    Raises:
+        GuardIneffective: when built-in workers could reach addresses that are not allowed.
+    """
+    require_network_guards()
+    thread = Thread(target=_watch, args=(stopping,), name="sweeps", daemon=True)
+    thread.start()
+    return thread
+
+
+def _watch(stopping: Event) -> None:
+    """Sweep while this process is the one that does, and start the jobs that are due after each sweep.
+
+    When it stops, built-in workers claim nothing more, and return the tasks that they cannot finish.
+    """
+    watchdog, periodic = SweepWatchdog(sweep_until, is_regular=True), PeriodicJobs(monotonic())
+
+    def start_jobs() -> None:
+        background.start_due_jobs()
+        for name in periodic.take_due(monotonic()):
+            Thread(target=background.run_job, args=(name,), name=name, daemon=True).start()
+
+    while not stopping.wait(CHECK_SECONDS):
+        watch_once(watchdog, after_sweep=start_jobs)
+    background.stopping.set()
+    background.release_before_exit()

@@ -1,25 +1,28 @@
 """The background work of a process: what Celery's jobs call, and the workers of another Django project.
 
-A function may be called at any time and any number of times, because the state is in the database.
+A function may be called at any time and any number of times, because the state is in the database. `PERIODIC_JOBS` has
+the intervals.
 """
 
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from threading import BoundedSemaphore, Event, Thread
 from time import sleep
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import connections
 
-from conductor_app.db.transient_errors import describe_transient, discard_broken_connection, is_transient
-from conductor_app.processes.sweep_loop import TICK_SECONDS
-from conductor_app.processes.sweeps import SWEEP_BATCH, due_jobs
-from conductor_app.settings import conf
-from conductor_app.system_tasks.registry import fast_queues, slow_queues
-from conductor_app.utils import clock
-from conductor_app.utils.background import Sweep, registered_work
+from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
+from ..settings import conf
+from ..system_tasks.registry import fast_queues, slow_queues
+from ..utils import clock
+from ..utils.background import Sweep, registered_work
+from .sweep_loop import TICK_SECONDS
+from .sweeps import SWEEP_BATCH, due_jobs
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +35,9 @@ MAX_BULK_MS = 5_000
 """The maximum duration of one call on bulk operations, in milliseconds."""
 FINISHING_SECONDS = 2.0
 """The time in which a stopped process can finish its tasks, in seconds. `serve` kills it after four."""
+JOB_MODULE = "conductor_app.background.jobs"
+SWEEP_SECONDS = 5
+"""The duration of one call of the job `sweep`. The next call continues."""
 
 
 def _threads() -> int:
@@ -194,3 +200,59 @@ def acquire(semaphore: BoundedSemaphore, seconds: float = 0) -> Iterator[bool]:
     finally:
         if is_mine:
             semaphore.release()
+
+
+@dataclass(frozen=True)
+class PeriodicJob:
+    """A job and the interval of its calls in seconds."""
+
+    job: str
+    every_seconds: int
+    description: str
+
+    @property
+    def expire_seconds(self) -> int:
+        """Return the age in seconds at which an undelivered message is dropped. A newer one has replaced it."""
+        return self.every_seconds * 2
+
+
+PERIODIC_JOBS = {
+    "sweep": PeriodicJob(
+        f"{JOB_MODULE}.sweep",
+        SWEEP_SECONDS,
+        "Ends expired leases, evaluates runs with due timers, delivers messages, and starts the jobs that are due.",
+    ),
+    "work": PeriodicJob(f"{JOB_MODULE}.work", 10, "Runs the built-in workers, which sweeps start when a task is due."),
+    "bulk": PeriodicJob(f"{JOB_MODULE}.bulk", 10, "Continues bulk operations, which sweeps start when they are due."),
+    "measure": PeriodicJob(f"{JOB_MODULE}.measure", 60, "Measures the typical durations of runs and steps."),
+    "alerts": PeriodicJob(f"{JOB_MODULE}.alerts", 30, "Checks due alerts."),
+    "prune": PeriodicJob(f"{JOB_MODULE}.prune", 3600, "Deletes runs and records that exceed their retention period."),
+}
+
+
+def sync_periodic_jobs() -> None:
+    """Write the periodic jobs to django-celery-beat's tables. Jobs that an operator has disabled stay disabled."""
+    from django_celery_beat.models import PeriodicTask
+
+    for name, beat in PERIODIC_JOBS.items():
+        values = {
+            "task": beat.job,
+            "interval": _interval_schedule(beat.every_seconds),
+            "crontab": None,
+            "expire_seconds": beat.expire_seconds,
+            "description": beat.description,
+        }
+        if not PeriodicTask.objects.filter(name=name, **values).exists():
+            PeriodicTask.objects.update_or_create(name=name, defaults=values)
+
+
+def _interval_schedule(seconds: int) -> "IntervalSchedule":
+    from django_celery_beat.models import IntervalSchedule
+
+    period = IntervalSchedule.SECONDS
+    schedule = IntervalSchedule.objects.filter(period=period, every=seconds).first()
+    return schedule or IntervalSchedule.objects.create(period=period, every=seconds)
+
+
+if TYPE_CHECKING:
+    from django_celery_beat.models import IntervalSchedule

@@ -10,11 +10,11 @@ from time import monotonic
 from django_celery_beat.schedulers import DatabaseScheduler
 
 from ..db.database import connection
+from ..db.leases import ProcessHeartbeat, heartbeat
 from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..monitoring.commands import clock_check
 from ..monitoring.queries.health import BEAT
 from ..utils import fault_points
-from .heartbeats import ProcessHeartbeat, heartbeat
 
 log = logging.getLogger(__name__)
 

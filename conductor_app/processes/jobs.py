@@ -8,7 +8,7 @@ from celery.signals import task_postrun, task_prerun, worker_init, worker_ready,
 
 from conductor_app.celery import app
 from conductor_app.processes import background
-from conductor_app.processes.periodic_jobs import SWEEP_SECONDS
+from conductor_app.processes.background import SWEEP_SECONDS
 from conductor_app.processes.sweep_loop import start_watchdog, sweep_until_time
 from conductor_app.processes.sweeps import sweep_until
 from conductor_app.telemetry import log_context, metrics

@@ -10,10 +10,10 @@ from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
 
+from conductor_app.db.leases import FileHeartbeat, heartbeat, read_heartbeats
 from conductor_app.db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from conductor_app.monitoring.commands import clock_check
 from conductor_app.monitoring.queries.health import BEAT, SWEEPS, Liveness, liveness
-from conductor_app.processes.heartbeats import FileHeartbeat, heartbeat, read_heartbeats
 from conductor_app.processes.sweeps import sweep_until
 from conductor_app.settings import conf
 from conductor_app.tasks.throughput import write_if_due

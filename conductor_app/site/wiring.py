@@ -25,7 +25,6 @@ from ..events.models import EventHandler, Webhook
 from ..human_tasks.models import FormTemplate
 from ..human_tasks.waiting_queries import persons_waited_for
 from ..processes import message_handlers
-from ..processes.periodic_jobs import sync_periodic_jobs
 from ..runs.commands.change import on_decision
 from ..runs.commands.tracing import export_traces
 from ..schedules.models import Schedule
@@ -117,6 +116,8 @@ def connect_server() -> None:
 
 def update_periodic_jobs(**_: object) -> None:
     """Write the periodic jobs to the tables of django-celery-beat."""
+    from ..processes.background import sync_periodic_jobs
+
     sync_periodic_jobs()
 
 

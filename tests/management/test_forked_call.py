@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from conductor_app.processes.supervisor import ForkedCall
+from conductor_app.processes.serving import ForkedCall
 
 
 def test_the_result_is_returned():

@@ -8,8 +8,8 @@ from time import sleep
 import pytest
 
 from conductor_app.monitoring.queries.health import Liveness
-from conductor_app.processes import supervisor as managed_process
-from conductor_app.processes.supervisor import ManagedProcess
+from conductor_app.processes import serving as managed_process
+from conductor_app.processes.serving import ManagedProcess
 
 from .server import wait_until
 

@@ -7,13 +7,13 @@ from django.db import connection
 from django.test import Client
 
 from conductor_app.celery import app
+from conductor_app.db.leases import heartbeat
 from conductor_app.monitoring import commands as server_clocks
 from conductor_app.monitoring.commands import HOST, ClockCheck, is_skewed, skew_sentence
 from conductor_app.monitoring.models import ServerClock
 from conductor_app.monitoring.queries.health import BEAT
 from conductor_app.processes import beat as leader_scheduler
 from conductor_app.processes import sweep_loop as sweep_watchdog
-from conductor_app.processes.heartbeats import heartbeat
 from conductor_app.utils import clock as product_clock
 
 pytestmark = pytest.mark.django_db

@@ -2,8 +2,8 @@
 
 import pytest
 
+from conductor_app.db.leases import FileHeartbeat, LeaseHeartbeat
 from conductor_app.processes.beat import LeaderLease
-from conductor_app.processes.heartbeats import FileHeartbeat, LeaseHeartbeat
 
 pytestmark = pytest.mark.django_db
 

@@ -3,8 +3,8 @@
 import pytest
 
 from conductor_app.celery import app
+from conductor_app.processes.background import PERIODIC_JOBS, sync_periodic_jobs
 from conductor_app.processes.beat import LeaderScheduler
-from conductor_app.processes.periodic_jobs import PERIODIC_JOBS, sync_periodic_jobs
 
 # The scheduler closes the connection.
 pytestmark = pytest.mark.django_db(transaction=True)

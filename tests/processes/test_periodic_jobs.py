@@ -4,7 +4,7 @@ import pytest
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from conductor_app.celery import app
-from conductor_app.processes.periodic_jobs import PERIODIC_JOBS, sync_periodic_jobs
+from conductor_app.processes.background import PERIODIC_JOBS, sync_periodic_jobs
 
 pytestmark = pytest.mark.django_db
 

@@ -21,9 +21,8 @@ from django.utils import autoreload
 from conductor_app.db.database import alias
 from conductor_app.definitions.commands import save_task
 from conductor_app.definitions.models import TaskDefinition
-from conductor_app.in_process.background import start_background
 from conductor_app.in_process.tasks import WorkerTask, find_tasks
-from conductor_app.in_process.worker import WorkerProcess, project_tasks
+from conductor_app.in_process.worker import WorkerProcess, project_tasks, start_background
 from conductor_app.settings import conf
 
 RESTART_SECONDS = 1.0

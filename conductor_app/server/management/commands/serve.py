@@ -11,8 +11,14 @@ from django.db import connections
 
 from conductor_app.events.workers.consumer import has_configured_system
 from conductor_app.processes import serving
-from conductor_app.processes.serving import StartupBanner, listening_socket, prepare_server
-from conductor_app.processes.supervisor import ForkedCall, ManagedProcess, Supervisor
+from conductor_app.processes.serving import (
+    ForkedCall,
+    ManagedProcess,
+    StartupBanner,
+    Supervisor,
+    listening_socket,
+    prepare_server,
+)
 from conductor_app.settings import conf
 from conductor_app.utils import memory_tuning
 
