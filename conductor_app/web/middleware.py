@@ -3,15 +3,12 @@
 The middleware for pages does nothing for requests of clients, but its layers took as long as the query of an empty
 poll. The content security policy allows files of this server only, and no inline scripts.
 
-Pages and static files are compressed. Replies to API clients, exports and artifacts are sent as they are.
-
 Polls and reports of workers, almost all requests of a busy server, skip Django's handler, its signals and its chain of
 middleware, which took half of the time around the handler of a report. `WorkerRequests` gives them what every request
 of a client has: an id and a span, the check of the host, the headers, the format of errors, and the release of database
 connections.
 """
 
-import gzip
 import logging
 import re
 import secrets
@@ -31,19 +28,16 @@ from django.core.exceptions import PermissionDenied
 from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIRequest, get_path_info, get_script_name
 from django.db import close_old_connections
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
-from django.middleware.gzip import GZipMiddleware, re_accepts_gzip
 from django.middleware.security import SecurityMiddleware
 from django.urls import ResolverMatch, URLResolver, get_resolver, set_script_prefix
 from django.urls.exceptions import Resolver404
-from django.utils.cache import patch_vary_headers
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.functional import SimpleLazyObject
 from django.utils.log import log_response
-from whitenoise.middleware import WhiteNoiseMiddleware
 
 from ..access.authentication import Actor, acting_as
 from ..access.commands.people import require_read_only, show_as_person
@@ -55,7 +49,6 @@ from ..db.fields import user_key
 from ..settings import conf
 from ..telemetry import log_context
 from ..telemetry import log_context as spans
-from ..utils import process_state
 from .client_views import ClientView
 from .waiting_requests import ACCEPTS_WAITING_KEY
 
@@ -68,7 +61,6 @@ RELAXED_POLICY = STRICT_POLICY.replace("script-src 'self'", "script-src 'self' '
     "style-src 'self'", "style-src 'self' 'unsafe-inline'"
 )
 RELAXED_PATHS = ("/api/docs",)
-COMPRESSED_TYPES = ("text/css", "text/javascript", "application/javascript", "image/svg+xml")
 WORKER_PATHS = re.compile(r"/api/tasks(/update-v2|/poll/.+)?")
 """The paths that may have a `WorkerView`. The resolver decides: other patterns begin the same way."""
 Environ = dict[str, Any]
@@ -346,61 +338,6 @@ def find_view_of_path(path: str, urlconf: str | None = None) -> ResolverMatch | 
 @lru_cache(CACHED_PATHS)
 def _resolve(resolver: URLResolver, path: str) -> ResolverMatch:
     return resolver.resolve(path)
-
-
-class PageCompression(GZipMiddleware):
-    """Compresses HTML that answers a GET, and JSON that answers a script of a page.
-
-    The length of a compressed page must not reveal a secret on it to those who choose a part of the page (BREACH): the
-    CSRF token has another mask in each page, Django adds up to 100 random bytes, and new secrets are displayed only in
-    the reply to a POST, or on the page of the second factor, which shows nothing from its address. Another site cannot
-    send the header of the pages' scripts.
-    """
-
-    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """Compress the response if it is a page, or for a script of one."""
-        content_type = response.get("Content-Type", "") if isinstance(response, HttpResponse) else ""
-        is_page = request.method == "GET" and content_type.startswith("text/html")
-        is_for_script = "HTTP_X_REQUESTED_WITH" in request.META and content_type == "application/json"
-        return super().process_response(request, response) if is_page or is_for_script else response
-
-
-class CompressedFiles:
-    """Compressed static files by their addresses and versions. A process compresses each one at its first request."""
-
-    def __init__(self) -> None:
-        self._files: dict[tuple[str, str], bytes] = {}
-
-    def compress(self, address: str, version: str, content: bytes) -> bytes:
-        return self._files.setdefault((address, version), gzip.compress(content, 9, mtime=0))
-
-    def find(self, address: str, version: str) -> bytes | None:
-        return self._files.get((address, version))
-
-
-_compressed = process_state.slot(CompressedFiles)
-
-
-class StaticFiles(WhiteNoiseMiddleware):
-    """Serves static files from their packages, compressed to clients that accept it."""
-
-    def serve(self, static_file: Any, request: HttpRequest) -> HttpResponseBase:  # type: ignore[override]
-        """Return the response of WhiteNoise, or a compressed one with the same headers."""
-        response: FileResponse = super().serve(static_file, request)
-        if "Content-Encoding" in response or not response.get("Content-Type", "").startswith(COMPRESSED_TYPES):
-            return response
-        patch_vary_headers(response, ("Accept-Encoding",))
-        accepts = re_accepts_gzip.search(request.META.get("HTTP_ACCEPT_ENCODING", ""))
-        is_part = response.status_code != 200 or request.method != "GET"
-        if is_part or not accepts or "HTTP_RANGE" in request.META:
-            return response
-        key = request.path_info, response.get("ETag", "")
-        content = _compressed.value.find(*key) or _compressed.value.compress(*key, b"".join(response))
-        # The close of the response would announce the end of the request.
-        if response.file_to_stream is not None:
-            response.file_to_stream.close()
-        headers = dict(response.items()) | {"Content-Encoding": "gzip", "Content-Length": str(len(content))}
-        return HttpResponse(content, headers=headers)
 
 
 class WorkerRequests:

@@ -6,7 +6,7 @@ import pytest
 from django.conf import settings
 from django.test import Client, RequestFactory
 
-from conductor_app.web.middleware import StaticFiles
+from conductor_app.web.compression import StaticFiles
 
 FONT = "/static/ops/fonts/inter.woff2"
 
