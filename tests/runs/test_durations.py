@@ -149,6 +149,19 @@ def test_only_working_time_makes_a_run_slow(operator, clock, wait):
     assert [run.pk for run, _typical in overdue_runs(clock.now())] == [scenario.id]
 
 
+def test_runs_that_wait_for_people_do_not_hide_an_overdue_one(clock):
+    DurationBaseline.objects.create(name="order", version=1, count=9, p50_ms=2_000, p95_ms=3_000, measured_at=0)
+    first = Scenario(clock, human("ask"), step("pay"))
+    for _number in range(10):
+        first.starts("order")
+    clock.advance(seconds=1)
+    slow = first.starts("order")
+    slow.reports("ask")
+    clock.advance(seconds=600)
+
+    assert [run.pk for run, _typical in overdue_runs(clock.now())] == [slow.id]
+
+
 def test_iterations_of_one_run_are_no_typical_duration_of_their_step(clock):
     first = Scenario(clock, loop("pages", step("scan"), times=4))
     for start in (first.starts, first.starts, None):

@@ -193,7 +193,7 @@ def _backlog_advice(now: int) -> Iterator[OperatorAdvice]:
         yield OperatorAdvice("waiting", sentence % {"n": uncounted})
 
 
-MAX_DEFINITIONS, MAX_RUNS = 40, 8
+MAX_DEFINITIONS, MAX_CANDIDATES, MAX_RUNS = 40, 100, 8
 
 
 def overdue_runs(now: int) -> list[tuple[Run, TypicalDuration]]:
@@ -209,7 +209,7 @@ def overdue_runs(now: int) -> list[tuple[Run, TypicalDuration]]:
         visible(Run.objects.defer_payloads())
         .defer("domains")
         .filter(overdue, status="RUNNING")
-        .order_by("created_at")[:MAX_RUNS]
+        .order_by("created_at")[:MAX_CANDIDATES]
     )
     slow = slow_runs(found, usual, now)
-    return [(run, usual[run.name, run.version]) for run in found if run.pk in slow]
+    return [(run, usual[run.name, run.version]) for run in found if run.pk in slow][:MAX_RUNS]
