@@ -26,6 +26,8 @@ GUIDES = {
     "conductor/eventhandler": "how-to/event-handlers-and-webhooks",
     "conductor/task": "how-to/taskcluster",
     "conductor/standalonetask": "how-to/taskcluster",
+    "conductor/client": "how-to/taskcluster",
+    "conductor/scoperole": "how-to/taskcluster",
     "conductor/secret": "how-to/secrets-and-environment",
     "conductor/variable": "how-to/secrets-and-environment",
     "conductor/grant": "reference/permissions",

@@ -36,7 +36,7 @@ def test_a_page_leads_to_its_guide_whose_links_lead_to_other_documents_and_headi
     guide = html(viewer.get("/admin/help/how-to/alerts-and-notifications/"))
     steps = html(viewer.get("/admin/help/how-to/ai-steps/"))
 
-    assert "Receive alerts and notifications" in guide
+    assert "Receive alerts and notifications" in guide and 'href="/admin/help/index/"' in guide
     assert 'href="/admin/help/how-to/ai-steps/#be-notified-before-a-budget-is-spent"' in guide
     assert 'id="be-notified-before-a-budget-is-spent"' in steps
 

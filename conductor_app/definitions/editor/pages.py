@@ -164,7 +164,7 @@ class DefinitionAdmin(GrantedRowsAdmin):
             messages.success(request, _("%(name)s archived. Lists no longer show it.") % {"name": row.name})
         else:
             commands.unarchive(self.model, row.name, by, reason)
-            messages.success(request, _("%(name)s unarchived.") % {"name": row.name})
+            messages.success(request, _("%(name)s restored from the archive.") % {"name": row.name})
         return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_change", args=[pk]))
 
     def save_document(self, form: DefinitionForm, row: Any, by: str) -> None:

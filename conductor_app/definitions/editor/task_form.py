@@ -60,7 +60,7 @@ class TaskForm(forms.Form):
 
     pollTimeoutSeconds = integer_field(gettext_lazy("Poll timeout (s)"), gettext_lazy("0 = unlimited"))
     responseTimeoutSeconds = integer_field(
-        gettext_lazy("Response timeout (s)"), gettext_lazy("Lease expires if the worker is silent this long")
+        gettext_lazy("Response timeout (s)"), gettext_lazy("The task is retried if its worker is silent this long")
     )
     timeoutSeconds = integer_field(gettext_lazy("Attempt timeout (s)"), gettext_lazy("0 = unlimited"))
     totalTimeoutSeconds = integer_field(gettext_lazy("Total timeout (s)"), gettext_lazy("0 = unlimited"))
