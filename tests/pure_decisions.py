@@ -10,7 +10,7 @@ from django.db.backends.utils import CursorWrapper
 
 from conductor_app.db import pipeline as pg_pipeline
 from conductor_app.runs.commands import change
-from conductor_app.taskcluster.commands import change as standalone
+from conductor_app.taskcluster.commands import tasks as standalone
 
 DECISIONS = ((change, "apply_command"), (standalone, "apply_command"))
 """The calls of the core that decide about runs and standalone tasks."""

@@ -14,7 +14,7 @@ from ..notifications import wait_in_thread
 from ..payloads.commands import load_payload
 from ..runs.documents.workflows import find_run
 from ..runs.models import Attempt, Run, RunLabel
-from ..runs.store import tree
+from ..runs.store import loading
 from ..tasks.commands.waits import MAX_WAIT_SECONDS, begin_end_wait
 from .records import WorkflowRun, WorkflowTask
 
@@ -92,7 +92,7 @@ def wait_until_ended(run_id: str, timeout: float, with_tasks: bool) -> WorkflowR
         TransactionManagementError: when it must wait within a transaction, in which it could not see the end.
     """
     ends_at = monotonic() + timeout
-    while tree.status_of(run_id) not in RUN.final:
+    while loading.status_of(run_id) not in RUN.final:
         if is_in_transaction():
             raise TransactionManagementError(
                 f"Workflow {run_id} has not ended. A transaction cannot see its end: wait after the commit."

@@ -42,8 +42,7 @@ from ..runs.models import Attempt
 from ..system_tasks.cancellation import CANCELLATIONS, Cancellation
 from ..system_tasks.network_guard import require_network_guards
 from ..tasks import store
-from ..tasks.commands.claims import claim_now, releasing_undelivered
-from ..tasks.commands.next_claim import NextClaim
+from ..tasks.commands.claims import NextClaim, claim_now, releasing_undelivered
 from ..tasks.commands.pollers import record_poll
 from ..tasks.commands.reports import ReportOptions, release_claimed, renew_lease, report_task
 from ..tasks.secrets import redact_work, secrets_for_worker

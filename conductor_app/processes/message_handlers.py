@@ -14,7 +14,7 @@ from ..runs.documents import workflows as failed_execution
 from ..runs.models import OVERDUE_RUN, OVERDUE_TASK, Attempt, Message, Run
 from ..runs.store import data, due_rows, loading, outbox
 from ..runs.store.data import load_child_result
-from ..runs.store.tree import reason_not_to_begin
+from ..runs.store.loading import reason_not_to_begin
 from ..tasks.commands.reports import add_logs
 from ..utils import clock
 

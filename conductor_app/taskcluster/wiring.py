@@ -5,8 +5,8 @@ from ..runs.models import ABOUT_GROUP
 from ..utils import background
 from .auth.commands import delete_expired_clients, reencrypt_access_tokens
 from .commands.artifacts import delete_expired_artifacts, delete_expired_tasks
-from .commands.change import handle_dependency_resolved, handle_group_check, pass_deadlines, wake_task
 from .commands.groups import BULK_ACTION_SUBJECT, handle_bulk_action
+from .commands.tasks import handle_dependency_resolved, handle_group_check, pass_deadlines, wake_task
 from .pulse_publisher import publish_due_messages
 from .store import delete_premature_messages
 

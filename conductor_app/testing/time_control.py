@@ -23,7 +23,7 @@ from ..events.workers.publisher import publish_due_events
 from ..notifications import WAITERS
 from ..processes.sweeps import due_jobs, sweep_once
 from ..runs.models import Attempt, Message
-from ..runs.store import tree
+from ..runs.store import loading
 from ..runs.store.due_rows import due_times
 from ..system_tasks.registry import fast_queues, slow_queues
 from ..system_tasks.runner import run_built_in_workers
@@ -177,7 +177,7 @@ def _free_at(queue: str, now: int) -> int | None:
 
 
 def has_ended(run_id: str) -> bool:
-    return tree.status_of(run_id) in RUN.final
+    return loading.status_of(run_id) in RUN.final
 
 
 def has_open_task(run_id: str, ref: str) -> bool:

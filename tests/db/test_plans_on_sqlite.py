@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 
 from conductor_app.db.statements import PARAMETER
-from conductor_app.runs.store import tree
+from conductor_app.runs.store import loading
 from tests.builders import fork, loop, policy, simple, step
 from tests.db.test_query_plans import STATEMENTS
 from tests.scenario import Scenario
@@ -112,6 +112,6 @@ def test_no_named_statement_reads_a_large_table_completely(plans):
 
 
 def test_the_size_of_a_tree_of_runs_is_counted_by_its_index(db, plans):
-    tree.has_open_descendants("root", 10)
+    loading.has_open_descendants("root", 10)
 
     assert plans.indexes() == {"open_run_by_root"}

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from conductor_app.db import statements
 from conductor_app.db.statements import FOLDER, HEADER, PARAMETER, NamedStatement
 from conductor_app.payloads.store import PAYLOADS_SQL
-from conductor_app.runs.store import data, due_rows, loading, outbox, tree, writing
+from conductor_app.runs.store import data, due_rows, loading, outbox, writing
 from conductor_app.taskcluster import store as standalone
 from conductor_app.tasks import gates, shares
 from conductor_app.tasks import store as claims
@@ -86,7 +86,7 @@ STATEMENTS = {
     **loading.RUNS_SQL,
     **data.DATA_SQL,
     **writing.WRITING_SQL,
-    **tree.TREE_SQL,
+    **loading.TREE_SQL,
     **due_rows.DUE_ROWS_SQL,
     **data.INBOX_SQL,
     **outbox.MESSAGES_SQL,

@@ -17,7 +17,7 @@ from conductor_app.runs.commands.change import GROUPS, commit_group
 from conductor_app.runs.commands.group_commit import GroupCommit, GroupedChange, GroupedCommand
 from conductor_app.runs.models import HistoryEntry
 from conductor_app.runs.store import loading as store
-from conductor_app.tasks.commands.next_claim import NextClaim
+from conductor_app.tasks.commands.claims import NextClaim
 from tests.builders import step
 from tests.runs.held_groups import HeldGroups
 from tests.scenario import ACTOR, Scenario

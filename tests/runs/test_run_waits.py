@@ -13,7 +13,7 @@ from conductor_app.core.decide import Report
 from conductor_app.notifications.waiters import WAITERS
 from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Run
-from conductor_app.runs.store import tree
+from conductor_app.runs.store import loading
 from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.tasks.commands import waits as run_waits
 from tests.builders import definition, fork, human, loop, policy, step, sub_workflow, wait
@@ -204,8 +204,8 @@ def test_the_topic_of_an_earlier_watcher_is_kept(clock):
     scenario = Scenario(clock, step("a"))
     now = clock.now()
 
-    first = tree.mark_watched([scenario.id], "somebody", now + 10_000, now)
-    second = tree.mark_watched([scenario.id], scenario.id, now + 5_000, now)
-    third = tree.mark_watched([scenario.id], scenario.id, now + 30_000, now + 10_000)
+    first = loading.mark_watched([scenario.id], "somebody", now + 10_000, now)
+    second = loading.mark_watched([scenario.id], scenario.id, now + 5_000, now)
+    third = loading.mark_watched([scenario.id], scenario.id, now + 30_000, now + 10_000)
 
     assert (first, second, third) == ({"somebody"}, {"somebody"}, {scenario.id})

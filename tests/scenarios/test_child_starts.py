@@ -10,7 +10,7 @@ from conductor_app.runs.commands import change
 from conductor_app.runs.commands.change import RunCommand, change_run
 from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import HistoryEntry, Message, Run
-from conductor_app.runs.store import outbox, tree
+from conductor_app.runs.store import loading, outbox
 from tests.builders import definition, dynamic_fork, inline, noop, step, sub_workflow
 from tests.scenario import ACTOR, Scenario, register_definitions
 
@@ -60,7 +60,7 @@ def test_a_child_that_needs_more_than_its_definition_begins_by_a_message(clock, 
 
 
 def test_a_child_that_looks_at_its_tree_begins_by_a_message(clock, db, monkeypatch):
-    monkeypatch.setattr(tree, "CHECKED_DEPTH", 1)
+    monkeypatch.setattr(loading, "CHECKED_DEPTH", 1)
     register_definitions(CHILD, definition(sub_workflow("s"), name="top"))
     start_without_delivery("top")
 

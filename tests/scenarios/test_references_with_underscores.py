@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.core.definition import Key, possible_keys
 from conductor_app.core.validation.checks import workflow_errors
-from conductor_app.runs.store.tree import find_ended_task
+from conductor_app.runs.store.loading import find_ended_task
 from conductor_app.tasks.queries.tasks import find_task
 from tests.builders import definition, each, fork, inline, loop, noop, set_variable, step
 from tests.scenario import Scenario

@@ -16,7 +16,7 @@ from conductor_app.runs.models import Attempt
 from conductor_app.tasks.api.serializers import parse_task_result
 from conductor_app.tasks.api.tasks import report_result
 from conductor_app.tasks.commands import queues as queue_commands
-from conductor_app.tasks.commands.next_claim import NextClaim
+from conductor_app.tasks.commands.claims import NextClaim
 from conductor_app.utils import fault_points
 from tests.access.users import api_client_of, create_application, grant_access
 from tests.builders import simple

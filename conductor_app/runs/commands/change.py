@@ -66,7 +66,7 @@ from ...telemetry.metrics import ATTEMPTS_ENDED, RUNS_ENDED, RUNS_STARTED
 from ...utils import clock, fault_points, process_state
 from ...utils.process_state import Wiring
 from ..store import loading, outbox, writing
-from ..store.tree import is_checked
+from ..store.loading import is_checked
 from ..store.writing import (
     MAX_STALE_ATTEMPTS,
     PendingNotifications,

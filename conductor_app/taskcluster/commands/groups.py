@@ -25,9 +25,8 @@ from ..core.snapshot import Effect, StandaloneTask
 from ..models import StandaloneTask as StandaloneTaskRow
 from ..models import TaskGroup
 from ..queries import NAMES_OF_PRIORITIES
-from .change import change_task
 from .rows import find_group, publish_group_message
-from .tasks import PRIORITIZE, apply_action
+from .tasks import PRIORITIZE, apply_action, change_task
 
 BULK_ACTION_SUBJECT = "asked"
 """The subject of the messages that apply an action to a task."""

@@ -5,7 +5,7 @@ After a command, the first rule that fires wins; then all are evaluated again.
 A claim (`claim_attempts` and `claim_attempt` in `taskcluster/store.py`) sets the end of the lease, which clients see as
 `takenUntil`, and `renew_lease` extends it. The temporary credentials of the worker end then, too
 (`taskcluster/api/tasks.py`); a report with other credentials counts until the sweep. When this time has come, the sweep
-`handle_due_timers` evaluates the rules without a command (`wake_task` in `taskcluster/commands/change.py`): `time_out`
+`handle_due_timers` evaluates the rules without a command (`wake_task` in `taskcluster/commands/tasks.py`): `time_out`
 ends the attempt with the reason `claim-expired`, and `retry` opens the next one while retries are left, and otherwise
 resolves the task. A while after the deadline (`grace_ms`) `time_out` ends the task as `deadline-exceeded`; an attempt
 that loses its worker after it ends with the task.

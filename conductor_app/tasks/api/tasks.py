@@ -36,8 +36,7 @@ from ...web.api.permissions import (
 )
 from ...web.api.view import ConductorRequest, ConductorView, WorkerRequest, WorkerView
 from ...web.client_views import reply_after, waiting_client
-from ..commands.claims import begin_claim, render_delivered
-from ..commands.next_claim import NextClaim
+from ..commands.claims import NextClaim, begin_claim, render_delivered
 from ..commands.reports import Guard, ReportOptions, add_log, renew_lease, report_by_ref, report_task
 from ..commands.waits import begin_task_wait
 from ..queries.input_origins import InputOrigin, input_origins

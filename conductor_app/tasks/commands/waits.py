@@ -17,7 +17,7 @@ from ...core.errors import NotFound
 from ...core.states import ATTEMPT, RUN
 from ...notifications import LOCAL_CALLER, PendingWait, Waiter, WaitingClient, WaitSteps
 from ...runs.models import Attempt
-from ...runs.store import tree
+from ...runs.store import loading
 from ...utils import clock
 from .pollers import release_connection
 from .reports import report_task
@@ -66,9 +66,9 @@ def begin_run_wait(
 def begin_end_wait(run_id: str, seconds: float) -> WaitSteps[bool]:
     """Return the steps of a wait for the end of a run, up to `seconds`. The result is True if the run has ended."""
     now, ends_at = clock.now(), monotonic() + min(seconds, MAX_WAIT_SECONDS)
-    names = tree.mark_watched([run_id], run_id, now + round(seconds * 1000), now)
+    names = loading.mark_watched([run_id], run_id, now + round(seconds * 1000), now)
     with notifications.subscribe(*map(notifications.broadcast_topic, sorted(names or {run_id}))) as waiter:
-        return bool((yield from _wait_for(lambda: tree.status_of(run_id) in RUN.final, waiter, ends_at)))
+        return bool((yield from _wait_for(lambda: loading.status_of(run_id) in RUN.final, waiter, ends_at)))
 
 
 def _wait_for(find: Callable[[], FoundT], waiter: Waiter, ends_at: float) -> WaitSteps[FoundT | None]:
@@ -91,9 +91,9 @@ def _subscribe_to_run(run_id: str, seconds: float, client: WaitingClient) -> Ite
     now = clock.now()
     until = now + round(seconds * 1000)
     # The run is marked first, because children that it starts from now on inherit the mark.
-    names = tree.mark_watched([run_id], run_id, until, now)
-    if children := tree.load_run_tree(run_id).run_ids[1:]:
-        names |= tree.mark_watched(children, run_id, until, now)
+    names = loading.mark_watched([run_id], run_id, until, now)
+    if children := loading.load_run_tree(run_id).run_ids[1:]:
+        names |= loading.mark_watched(children, run_id, until, now)
     with notifications.subscribe(*map(notifications.broadcast_topic, sorted(names)), client=client) as waiter:
         yield waiter
 
@@ -115,7 +115,7 @@ def begin_task_wait(
         return
     ends_at, now = begins_at + seconds, clock.now()
     # The decisions of a watched run announce the attempts that they change.
-    tree.mark_watched([run_id], run_id, now + round(seconds * 1000), now)
+    loading.mark_watched([run_id], run_id, now + round(seconds * 1000), now)
     with notifications.subscribe(notifications.broadcast_topic(attempt_id), client=client) as waiter:
         yield from _wait_for(lambda: _look_at_task(attempt_id, statuses)[1], waiter, ends_at)
 
@@ -133,12 +133,12 @@ def _look_at_task(attempt_id: str, statuses: Collection[str]) -> tuple[str, bool
 
 def check_wait_outcome(run_id: str, until_refs: Collection[str] = ()) -> WaitOutcome | None:
     """Return the outcome of a wait if the run has ended or blocks now, otherwise None."""
-    if tree.status_of(run_id) in RUN.final:
+    if loading.status_of(run_id) in RUN.final:
         return WaitOutcome(run_id)
-    runs, waits = tree.load_run_tree(run_id)
+    runs, waits = loading.load_run_tree(run_id)
     found = next((wait for wait in waits if not wait.is_timed), None)
     if found is None and until_refs:
-        found = tree.find_ended_task(runs, until_refs)
+        found = loading.find_ended_task(runs, until_refs)
     return WaitOutcome(found.run_id, found.attempt_id) if found else None
 
 
@@ -147,9 +147,9 @@ def signal_run(run_id: str, report: Report, by: str) -> str | None:
 
     Descendants that the current actor may not control are skipped.
     """
-    tree.status_of(run_id)
+    loading.status_of(run_id)
     for _ in range(MAX_TRIES):
-        waits = tree.load_run_tree(run_id).waits
+        waits = loading.load_run_tree(run_id).waits
         found = next((wait for wait in waits if wait.run_id == run_id or may_control_run(wait.run_id)), None)
         if found is None:
             break
