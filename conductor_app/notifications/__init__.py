@@ -1,7 +1,6 @@
 """Notifications about new work. They may be lost, so the queues of waiting polls are also read every second."""
 
-from .channel import announce, count_waiting, is_closing, on_announce, prepare_backend, subscribe, wake_all_and_close
-from .waiters import (
+from .channel import (
     LOCAL_CALLER,
     WAITERS,
     PendingWait,
@@ -9,9 +8,16 @@ from .waiters import (
     WaiterRegistry,
     WaitingClient,
     WaitSteps,
+    announce,
     broadcast_topic,
+    count_waiting,
+    is_closing,
     limit_wait,
+    on_announce,
+    prepare_backend,
+    subscribe,
     wait_in_thread,
+    wake_all_and_close,
 )
 
 __all__ = [

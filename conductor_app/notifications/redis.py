@@ -18,7 +18,7 @@ from redis.retry import Retry
 
 from conductor_app.settings import conf
 
-from .waiters import WAITERS
+from .channel import WAITERS
 
 log = logging.getLogger(__name__)
 

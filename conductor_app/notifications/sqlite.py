@@ -20,7 +20,7 @@ from threading import Lock, Thread
 import orjson
 
 from ..db.database import connection
-from .waiters import WAITERS
+from .channel import WAITERS
 
 log = logging.getLogger(__name__)
 

@@ -75,7 +75,7 @@ def work() -> None:
     Some threads are reserved for sweeps. Publishing to a slow system blocks at most one thread.
     """
     from conductor_app.events.workers.publisher import publish_due_events
-    from conductor_app.system_tasks.runner import run_built_in_workers
+    from conductor_app.system_tasks.registry import run_built_in_workers
 
     with acquire(_working) as is_mine:
         if is_mine:
@@ -98,7 +98,7 @@ def export() -> None:
 
 def execute_ai_tasks() -> None:
     """Execute AI tasks until their queues are empty, unless the maximum number of threads does so already."""
-    from conductor_app.system_tasks.runner import run_built_in_workers
+    from conductor_app.system_tasks.registry import run_built_in_workers
 
     with acquire(_calling_models) as is_mine:
         # The end of one task may put the next one of its run into a queue that was empty before.
@@ -185,7 +185,7 @@ def run_each(*steps: Callable[[], object]) -> None:
 
 def release_before_exit() -> None:
     """Release the tasks of built-in workers that they cannot finish in time."""
-    from conductor_app.system_tasks.runner import release_unfinished
+    from conductor_app.system_tasks.registry import release_unfinished
 
     sleep(FINISHING_SECONDS)
     release_unfinished()

@@ -19,6 +19,5 @@ TEMPLATE_OPTIONS: dict[str, Any] = {
         "django.templatetags.static",
         "django.contrib.admin.templatetags.admin_urls",
         "conductor_app.site.tags",
-        "conductor_app.site.layout_tags",
     ],
 }

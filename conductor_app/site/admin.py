@@ -36,7 +36,6 @@ from ..events.pages.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
 from ..failures.pages.groups import FailureGroupPage, FailuresPage
 from ..human_tasks.pages.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
 from ..human_tasks.pages.tasks import HumanTaskAnswerPage, HumanTasksPage
-from ..monitoring.pages.open_problems import known_problems
 from ..monitoring.pages.overview import AttentionPage, FirstStepsPage, OverviewActivityPage, overview_context
 from ..monitoring.pages.system import SystemPage
 from ..monitoring.queries.health import health_for
@@ -61,7 +60,15 @@ from ..web.pages import Page, in_read_snapshot, name_missing_permission, without
 from ..web.preferences import PreferencesPage, is_compact, zone_of
 from .help import HelpPage, guide_address
 from .palette import PalettePage
-from .sidebar import AdministrationPage, StatusBarPage, build_sections, page_name, page_tabs, used_entries
+from .sidebar import (
+    AdministrationPage,
+    StatusBarPage,
+    build_sections,
+    known_problems,
+    page_name,
+    page_tabs,
+    used_entries,
+)
 
 OBJECT_PAGES: tuple[Page, ...] = (
     PlannerPage(),

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from ..access.visibility import may
 from ..db.transient_errors import discard_broken_connection, is_database_error, is_transient
 from ..telemetry import log_context
-from ..web.templates import render_to_string
+from ..web.pages import render_to_string
 from .admin import site
 
 log = logging.getLogger(__name__)

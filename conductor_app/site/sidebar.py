@@ -2,11 +2,15 @@
 
 An entry refers to a model by its class and to a page by its name. Entries that the user may not open, and sections
 without entries, are left out. The menu has at most 14 entries.
+
+The header of every page says how many runs failed, and how many queues have no workers. A page shows the counts of this
+process. The header counts when it refreshes, so that no page runs a statement for it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from time import monotonic
 from typing import Any
 
 from django.contrib.admin import AdminSite
@@ -16,22 +20,110 @@ from django.db.models import Exists, Model
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.text import capfirst
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from ..access.models import AccessKey, Application, AuditEntry, Client, Grant, Secret, Variable
+from ..access.visibility import may, sees_all_runs, visible
 from ..ai.models import Integration
 from ..ai.queries.usage import environment_integrations
+from ..bulk.selections import UNSUCCESSFUL_STATUSES
 from ..definitions.models import TaskDefinition, WorkflowDefinition
-from ..monitoring.pages.open_problems import count_problems
+from ..monitoring.pages.overview import visible_queues
 from ..monitoring.queries.health import health_for
 from ..runs.models import Run
+from ..runs.pages.list import FAILED_RECENTLY
 from ..schedules.models import Schedule, ScheduleExecution
 from ..taskcluster.models import ScopeRole, TaskGroup
+from ..tasks.queries.queue_states import queues_without_workers
 from ..utils import clock, process_state
-from ..utils.formatting import MINUTE, LazyText
+from ..utils.formatting import DAY, MINUTE, LazyText
+from ..web.badges import format_lower_bound
 from ..web.pages import Page, fragment_response
 
-SECTION_NAMES = {"operate": _("Operate"), "design": _("Design"), "further": _("More")}
+MAX_COUNTED = 1_000
+KEPT_SECONDS, SHOWN_SECONDS = 3, 30
+"""How long a count is not repeated, and how long pages show it until their header has counted anew."""
+MAX_USERS = 500
+VIEW_RUN = "conductor.view_run"
+ALL_RUNS, NOT_SIGNED_IN = 0, -1
+"""The keys of the users who see all runs, and of a user who is not signed in. The key of any other user is its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenProblems:
+    """Runs that failed within 24 hours and are failed, up to MAX_COUNTED, and queues with tasks and no worker."""
+
+    failed: int = 0
+    queues: int = 0
+
+    @property
+    def total(self) -> str:
+        """Return how many runs and queues have problems, with a plus sign if more runs failed."""
+        counted = min(self.failed, MAX_COUNTED)
+        return format_lower_bound(counted + self.queues, self.failed > MAX_COUNTED)
+
+    @property
+    def links(self) -> list[tuple[str, str]]:
+        """Return a text for each kind of problem that exists, and the address of what it counts."""
+        failed = format_lower_bound(min(self.failed, MAX_COUNTED), self.failed > MAX_COUNTED)
+        queues = ngettext("%(count)s queue without workers", "%(count)s queues without workers", self.queues)
+        runs = reverse("admin:conductor_run_changelist", query={"status": UNSUCCESSFUL_STATUSES, **FAILED_RECENTLY})
+        attention = f"{reverse('admin:index')}#attention"
+        found = [(_("%(count)s failed now") % {"count": failed}, runs)] if self.failed else []
+        return [*found, (queues % {"count": self.queues}, attention)] if self.queues else found
+
+
+_counted: process_state.Slot[dict[Hashable, tuple[float, OpenProblems]]] = process_state.slot(dict)
+
+
+def known_problems(request: HttpRequest) -> tuple[OpenProblems | None, bool]:
+    """Return what this process has counted for the user within SHOWN_SECONDS, or None. Runs no statement.
+
+    Also returns True if it was counted within KEPT_SECONDS.
+    """
+    if not may(request.user, VIEW_RUN):
+        return OpenProblems(), True
+    return _counted_within(request, SHOWN_SECONDS), _counted_within(request, KEPT_SECONDS) is not None
+
+
+def count_problems(request: HttpRequest) -> OpenProblems:
+    """Return the problems with the work that the user may see.
+
+    Runs two statements, and a third if a queue is not polled, at most every KEPT_SECONDS for all who see all runs, and
+    for each other user. The header of the overview and of a page after an action asks for a count of its own.
+    """
+    if not may(request.user, VIEW_RUN):
+        return OpenProblems()
+    if "fresh" not in request.GET and (kept := _counted_within(request, KEPT_SECONDS)) is not None:
+        return kept
+    now = clock.now()
+    failed = Run.objects.filter(status__in=UNSUCCESSFUL_STATUSES, ended_at__gte=now - DAY).order_by()
+    problems = OpenProblems(
+        visible(failed).values("pk")[: MAX_COUNTED + 1].count(),
+        len(queues_without_workers(visible_queues(), now)),
+    )
+    counted = _counted.value
+    if len(counted) >= MAX_USERS:
+        counted.clear()
+    counted[_key(request)] = monotonic(), problems
+    return problems
+
+
+def _counted_within(request: HttpRequest, seconds: int) -> OpenProblems | None:
+    counted_at, problems = _counted.value.get(_key(request), (0.0, None))
+    return problems if problems is not None and monotonic() - counted_at < seconds else None
+
+
+def _key(request: HttpRequest) -> Hashable:
+    return ALL_RUNS if sees_all_runs() else request.user.pk or NOT_SIGNED_IN
+
+
+SECTION_NAMES = {
+    "operate": gettext_lazy("Operate"),
+    "design": gettext_lazy("Design"),
+    "further": gettext_lazy("More"),
+}
 ADMIN = "administration"
 
 
@@ -68,110 +160,120 @@ class AdminCard:
 OPTIONAL = {
     "ai": SidebarEntry(
         "integrations",
-        _("Integrations"),
+        gettext_lazy("Integrations"),
         "prompts",
         (
-            SidebarEntry("prompts", _("Prompts"), "prompts"),
-            SidebarEntry("budgets", _("Budgets"), "budgets"),
-            SidebarEntry("vector_indexes", _("Vector indexes"), "step-database"),
+            SidebarEntry("prompts", gettext_lazy("Prompts"), "prompts"),
+            SidebarEntry("budgets", gettext_lazy("Budgets"), "budgets"),
+            SidebarEntry("vector_indexes", gettext_lazy("Vector indexes"), "step-database"),
         ),
-        name=_("AI"),
+        name=gettext_lazy("AI"),
     ),
     "taskcluster": SidebarEntry(
         TaskGroup,
-        _("Task groups"),
+        gettext_lazy("Task groups"),
         "columns",
         (
-            SidebarEntry(Client, _("Taskcluster clients"), "keys"),
-            SidebarEntry(ScopeRole, _("Taskcluster roles"), "permissions"),
+            SidebarEntry(Client, gettext_lazy("Taskcluster clients"), "keys"),
+            SidebarEntry(ScopeRole, gettext_lazy("Taskcluster roles"), "permissions"),
         ),
         below=("conductor/standalonetask/",),
-        name=_("Taskcluster"),
+        name=gettext_lazy("Taskcluster"),
     ),
 }
 """Entries that are in the menu once they are used. Before that, the page Admin has them as cards for those who may open
 their first page, from which they are set up."""
 SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
     "operate": (
-        SidebarEntry("index", _("Overview"), "overview", key="o"),
+        SidebarEntry("index", gettext_lazy("Overview"), "overview", key="o"),
         SidebarEntry(
             Run,
-            _("Runs"),
+            gettext_lazy("Runs"),
             "runs",
-            (SidebarEntry("bulk", _("Bulk operations"), "do-retry"),),
+            (SidebarEntry("bulk", gettext_lazy("Bulk operations"), "do-retry"),),
             below=("runs/", "views/"),
             key="r",
         ),
-        SidebarEntry("failures", _("Failures"), "failures", key="f"),
+        SidebarEntry("failures", gettext_lazy("Failures"), "failures", key="f"),
         SidebarEntry(
             "human_tasks",
-            _("Human tasks"),
+            gettext_lazy("Human tasks"),
             "inbox",
-            (SidebarEntry("form_templates", _("Form templates"), "inbox"),),
+            (SidebarEntry("form_templates", gettext_lazy("Form templates"), "inbox"),),
             key="h",
         ),
-        SidebarEntry("queues", _("Queues"), "queues", below=("queue/", "why-waiting/"), key="q"),
-        SidebarEntry("workers", _("Workers"), "workers", key="k"),
-        SidebarEntry("alerts", _("Alerts"), "bell", below=("alert-targets/",), key="a"),
+        SidebarEntry("queues", gettext_lazy("Queues"), "queues", below=("queue/", "why-waiting/"), key="q"),
+        SidebarEntry("workers", gettext_lazy("Workers"), "workers", key="k"),
+        SidebarEntry("alerts", gettext_lazy("Alerts"), "bell", below=("alert-targets/",), key="a"),
     ),
     "design": (
         SidebarEntry(
             WorkflowDefinition,
-            _("Workflows"),
+            gettext_lazy("Workflows"),
             "workflows",
-            (SidebarEntry("definition_drift", _("Definitions from Git"), "workflows"),),
+            (SidebarEntry("definition_drift", gettext_lazy("Definitions from Git"), "workflows"),),
             key="w",
         ),
-        SidebarEntry(TaskDefinition, _("Task definitions"), "tasks", key="t"),
+        SidebarEntry(TaskDefinition, gettext_lazy("Task definitions"), "tasks", key="t"),
         SidebarEntry(
             Schedule,
-            _("Schedules"),
+            gettext_lazy("Schedules"),
             "schedules",
-            (SidebarEntry(ScheduleExecution, _("Scheduled starts"), "starts"),),
+            (SidebarEntry(ScheduleExecution, gettext_lazy("Scheduled starts"), "starts"),),
             key="s",
         ),
         SidebarEntry(
-            "events", _("Events"), "events", below=("conductor/eventhandler/", "webhooks/", "event-sources/"), key="e"
+            "events",
+            gettext_lazy("Events"),
+            "events",
+            below=("conductor/eventhandler/", "webhooks/", "event-sources/"),
+            key="e",
         ),
     ),
 }
 CARDS = (
     AdminCard(
-        _("Access"),
+        gettext_lazy("Access"),
         (
             SidebarEntry(
                 "people",
-                _("People"),
+                gettext_lazy("People"),
                 "people",
                 (
-                    SidebarEntry(Application, _("Applications"), "applications"),
-                    SidebarEntry(AccessKey, _("Access keys"), "keys"),
+                    SidebarEntry(Application, gettext_lazy("Applications"), "applications"),
+                    SidebarEntry(AccessKey, gettext_lazy("Access keys"), "keys"),
                 ),
             ),
-            SidebarEntry(AuditEntry, _("Audit log"), "audit"),
+            SidebarEntry(AuditEntry, gettext_lazy("Audit log"), "audit"),
         ),
     ),
     AdminCard(
-        _("Values of definitions"),
-        (SidebarEntry(Secret, _("Secrets"), "secrets"), SidebarEntry(Variable, _("Variables"), "variables")),
-    ),
-    AdminCard(
-        _("Server"),
+        gettext_lazy("Values of definitions"),
         (
-            SidebarEntry("system", _("System"), "server"),
-            SidebarEntry("undelivered_messages", _("Undelivered messages"), "inbox"),
-            SidebarEntry("retention", _("Retention"), "archive"),
-            SidebarEntry("quotas", _("Quotas"), "filter"),
+            SidebarEntry(Secret, gettext_lazy("Secrets"), "secrets"),
+            SidebarEntry(Variable, gettext_lazy("Variables"), "variables"),
         ),
     ),
     AdminCard(
-        _("Advanced access"),
+        gettext_lazy("Server"),
+        (
+            SidebarEntry("system", gettext_lazy("System"), "server"),
+            SidebarEntry("undelivered_messages", gettext_lazy("Undelivered messages"), "inbox"),
+            SidebarEntry("retention", gettext_lazy("Retention"), "archive"),
+            SidebarEntry("quotas", gettext_lazy("Quotas"), "filter"),
+        ),
+    ),
+    AdminCard(
+        gettext_lazy("Advanced access"),
         (
             SidebarEntry(
                 Grant,
-                _("Grants"),
+                gettext_lazy("Grants"),
                 "permissions",
-                (SidebarEntry(User, _("Users"), "person"), SidebarEntry(Group, _("Groups and roles"), "people")),
+                (
+                    SidebarEntry(User, gettext_lazy("Users"), "person"),
+                    SidebarEntry(Group, gettext_lazy("Groups and roles"), "people"),
+                ),
             ),
         ),
     ),
@@ -289,7 +391,7 @@ def _build_entry(entry: SidebarEntry, available: Mapping[Any, dict[str, Any]], p
 
 def _build_admin(cards: list[dict[str, Any]], path: str) -> dict[str, Any]:
     """Return the entry of the page Admin. Its pages are those of its cards."""
-    address, name = reverse(f"admin:{ADMIN}"), _("Admin")
+    address, name = reverse(f"admin:{ADMIN}"), gettext_lazy("Admin")
     entries = [entry for card in cards for entry in card["entries"]]
     page = {"name": name, "icon": "server", "admin_url": address, "key": "m"}
     return page | {
@@ -311,7 +413,7 @@ def _build_section(name: str, models: list[dict[str, Any]]) -> dict[str, Any]:
 class AdministrationPage(Page):
     """The pages about the server and its users, as cards. Open to those who may open one of them."""
 
-    name, title, template = ADMIN, _("Admin"), "ops/site/administration.html"
+    name, title, template = ADMIN, gettext_lazy("Admin"), "ops/site/administration.html"
 
     def is_open_to(self, request: HttpRequest) -> bool:
         return request.user.is_staff

@@ -25,8 +25,7 @@ from ..processes.sweeps import due_jobs, sweep_once
 from ..runs.models import Attempt, Message
 from ..runs.store import loading
 from ..runs.store.due_rows import due_times
-from ..system_tasks.registry import fast_queues, slow_queues
-from ..system_tasks.runner import run_built_in_workers
+from ..system_tasks.registry import fast_queues, run_built_in_workers, slow_queues
 from ..tasks import store
 from ..tasks.queries.waiting import earliest_dispatch_ms
 from ..utils import clock

@@ -6,16 +6,21 @@ A page declares its name in the address, its title, its template and the permiss
     <div data-live="{{ live_address }}" data-rev="{{ live_revision }}">{% include page.live_template %}</div>
 
 and `static/ops/live.js` polls that address, which answers 204 while nothing has changed.
+
+Several templates have the names of templates of Django's admin. So another Django project has an engine of its own for
+them, which its own pages do not use: neither replaces the templates of the other.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import cache, cached_property, wraps
 from hashlib import blake2s
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 from urllib.parse import urlencode
 
+from django.apps import apps
 from django.contrib import admin, messages
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.admin.views.main import ChangeList
@@ -26,18 +31,66 @@ from django.db.models import Model, QuerySet
 from django.forms import Media
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.http.response import HttpResponseBase
+from django.template import TemplateDoesNotExist, engines
+from django.template.backends.django import DjangoTemplates
 from django.template.response import SimpleTemplateResponse, TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from ..access.authentication import server_address
 from ..access.visibility import may, shown_to
 from ..core.errors import NotFound, RequestRefused
 from ..db.statements import read_snapshot
+from ..settings import conf
+from ..settings.resources import TEMPLATE_OPTIONS, TEMPLATES_DIR
 from ..utils.formatting import LazyText
 from .badges import relative_time
-from .templates import render_to_string, with_own_template
+
+FRAMEWORK_APPS = ("admin", "auth")
+"""The apps of Django whose templates pages extend or use."""
+
+
+@cache
+def _own_engine() -> DjangoTemplates:
+    folders = (Path(apps.get_app_config(label).path) / "templates" for label in FRAMEWORK_APPS)
+    options = {name: list(value) for name, value in TEMPLATE_OPTIONS.items()}
+    return DjangoTemplates(
+        {"NAME": "conductor", "DIRS": [TEMPLATES_DIR, *folders], "APP_DIRS": False, "OPTIONS": options}
+    )
+
+
+def render_to_string(
+    template: str, context: Mapping[str, Any] | None = None, request: HttpRequest | None = None
+) -> SafeString:
+    """Render a template of the pages."""
+    engine = engines["django"] if conf.is_server else _own_engine()
+    # Rendered templates are safe.
+    return mark_safe(engine.get_template(template).render(dict(context or {}), request))
+
+
+ResponseT = TypeVar("ResponseT", bound=HttpResponseBase)
+
+
+def with_own_template(response: ResponseT) -> ResponseT:
+    """Let a response that is not rendered yet use the templates of the pages, also if Django's admin has created it."""
+    if conf.is_server or not isinstance(response, SimpleTemplateResponse) or response.is_rendered:
+        return response
+    names = response.template_name
+    if isinstance(names, str | list | tuple):
+        response.template_name = _select([names] if isinstance(names, str) else names)
+    return response
+
+
+def _select(names: Iterable[str]) -> Any:
+    missing = TemplateDoesNotExist("")
+    for name in names:
+        try:
+            return _own_engine().get_template(name)
+        except TemplateDoesNotExist as error:
+            missing = error
+    raise missing
+
 
 MAX_NUMBER_LENGTH = 14
 VOLATILE_HTML = re.compile(r"<time\b[^>]*data-counts[^>]*>[^<]*</time>|name=\"csrfmiddlewaretoken\" value=\"[^\"]*\"")

@@ -9,8 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from conductor_app.system_tasks.registry import slow_queues
-from conductor_app.system_tasks.runner import run_built_in_workers
+from conductor_app.system_tasks.registry import run_built_in_workers, slow_queues
 from tests.recording_web_server import running_web_server
 from tests.scenario import Scenario, run_commit_hooks
 

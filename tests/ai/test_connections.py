@@ -3,8 +3,7 @@
 import pytest
 from django.db import connection
 
-from conductor_app.system_tasks.registry import slow_queues
-from conductor_app.system_tasks.runner import run_built_in_workers
+from conductor_app.system_tasks.registry import run_built_in_workers, slow_queues
 from tests.ai.conftest import ai_step, chat
 from tests.ai.model_server import chat_answer
 from tests.scenario import Scenario

@@ -9,7 +9,7 @@ from conductor_app.ai.commands.integrations import model_settings
 from conductor_app.ai.commands.prompts import save_prompt
 from conductor_app.ai.models import ModelCall, ModelUsage
 from conductor_app.runs.commands import control
-from conductor_app.system_tasks import runner
+from conductor_app.system_tasks import registry
 from conductor_app.system_tasks.registry import workers
 from conductor_app.tasks.commands.claims import claim_tasks
 from tests.ai.conftest import chat, work
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 def claim():
     with run_commit_hooks():
-        [attempt] = claim_tasks("LLM_CHAT_COMPLETE", worker=runner.WORKER_ID, wait_ms=0)
+        [attempt] = claim_tasks("LLM_CHAT_COMPLETE", worker=registry.WORKER_ID, wait_ms=0)
     return attempt
 
 
@@ -166,7 +166,7 @@ def test_a_report_that_is_too_late_keeps_the_reply_for_the_retry(server, clock):
     scenario.later(60)
 
     with run_commit_hooks():
-        assert not runner.run_attempt(attempt)
+        assert not registry.run_attempt(attempt)
     work()
 
     assert (scenario.output["result"], len(server.asked)) == ("Blue.", 1)
@@ -214,7 +214,7 @@ def test_the_lease_is_renewed_as_long_as_a_call_is_open(server, clock, monkeypat
     with lease_renewal.renewed_lease(attempt):
         assert renewed.wait(5)
 
-    assert seen[0] == (scenario.id, attempt.id, runner.WORKER_ID)
+    assert seen[0] == (scenario.id, attempt.id, registry.WORKER_ID)
 
 
 def test_unused_replies_are_deleted_when_their_attempts_have_ended(server, clock):

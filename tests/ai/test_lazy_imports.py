@@ -13,7 +13,7 @@ SCRIPT = """
 import sys
 import django
 django.setup()
-import conductor_app.urls, conductor_app.processes.jobs, conductor_app.system_tasks.runner
+import conductor_app.urls, conductor_app.processes.jobs, conductor_app.system_tasks.registry
 from conductor_app.core.step_types import STEP_TYPES
 print(sorted(name for name in {libraries} if name in sys.modules))
 print("LLM_CHAT_COMPLETE" in STEP_TYPES, "LLM_CHAT_COMPLETE" in conductor_app.system_tasks.registry.slow_queues())

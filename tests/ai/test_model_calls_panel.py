@@ -4,8 +4,7 @@ import pytest
 
 from conductor_app.ai.models import ModelCall
 from conductor_app.runs.models import Run
-from conductor_app.system_tasks.registry import slow_queues
-from conductor_app.system_tasks.runner import run_built_in_workers
+from conductor_app.system_tasks.registry import run_built_in_workers, slow_queues
 from tests.ai.conftest import chat
 from tests.ai.model_server import CHAT, chat_answer
 from tests.page_text import page_text, run_url

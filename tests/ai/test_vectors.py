@@ -7,8 +7,7 @@ import pytest
 from conductor_app.ai.commands.budgets import BudgetLimits, save_budget
 from conductor_app.ai.models import Integration, ModelUsage, VectorDocument
 from conductor_app.ai.workers import vectors
-from conductor_app.system_tasks.registry import slow_queues
-from conductor_app.system_tasks.runner import run_built_in_workers
+from conductor_app.system_tasks.registry import run_built_in_workers, slow_queues
 from tests.ai.embedding_server import running_embedding_server, vector
 from tests.builders import policy
 from tests.scenario import Scenario, run_commit_hooks

@@ -8,8 +8,8 @@ from django.db import connections
 
 from conductor_app.events.workers.publisher import publish_due_events
 from conductor_app.processes.sweeps import sweep_until
-from conductor_app.system_tasks.runner import run_built_in_workers
-from conductor_app.testing.web_server import ThreadedWebServer
+from conductor_app.system_tasks.registry import run_built_in_workers
+from conductor_app.testing.server_commands import ThreadedWebServer
 from conductor_app.utils import clock
 from conductor_app.wsgi import application
 

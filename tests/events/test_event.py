@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.events.models import EventDelivery
-from conductor_app.system_tasks.runner import run_built_in_workers
+from conductor_app.system_tasks.registry import run_built_in_workers
 from tests.builders import event, policy, step
 from tests.scenario import Scenario, run_commit_hooks
 

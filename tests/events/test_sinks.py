@@ -21,7 +21,7 @@ from conductor_app.events.sinks import PROVIDERS, publish
 from conductor_app.events.sinks.base import SinkFailed
 from conductor_app.events.workers import consumer
 from conductor_app.events.workers.consumer import configured_queues, consume_events, has_configured_system
-from conductor_app.system_tasks.runner import run_built_in_workers
+from conductor_app.system_tasks.registry import run_built_in_workers
 from tests.builders import event, policy
 from tests.clients.wait_until import eventually
 from tests.free_port import free_port

@@ -7,9 +7,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from conductor_app.monitoring.pages import open_problems
-from conductor_app.monitoring.pages.open_problems import KEPT_SECONDS, MAX_COUNTED, OpenProblems
 from conductor_app.runs.models import Run
+from conductor_app.site import sidebar
+from conductor_app.site.sidebar import KEPT_SECONDS, MAX_COUNTED, OpenProblems
 from conductor_app.tasks.commands.queues import pause_queue
 from tests.access.two_teams import ALPHA, create_teams
 from tests.access.users import logged_in_client
@@ -106,8 +106,8 @@ def test_a_header_is_at_most_ten_seconds_old(operator, scenario_with_problems):
     [every] = re.findall(r'data-every="(\d+)"', header(operator))
     assert int(every) + KEPT_SECONDS <= 10
 
-    problems = {user: (at - KEPT_SECONDS, found) for user, (at, found) in open_problems._counted.value.items()}
-    open_problems._counted.value.update(problems)
+    problems = {user: (at - KEPT_SECONDS, found) for user, (at, found) in sidebar._counted.value.items()}
+    sidebar._counted.value.update(problems)
 
     assert "data-load-now" in header(operator) and "1 failed" in header(operator)
 

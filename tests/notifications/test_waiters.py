@@ -6,7 +6,7 @@ from threading import Thread
 import pytest
 
 from conductor_app import notifications
-from conductor_app.notifications.waiters import WaiterRegistry
+from conductor_app.notifications.channel import WaiterRegistry
 from tests.clients.wait_until import eventually
 
 AT_ONCE, A_WHILE = 0, 5

@@ -10,7 +10,7 @@ from django.db import connection, connections
 
 from conductor_app import notifications
 from conductor_app.core.decide import Report
-from conductor_app.notifications.waiters import WAITERS
+from conductor_app.notifications.channel import WAITERS
 from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Run
 from conductor_app.runs.store import loading

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from conductor_app.system_tasks.runner import run_built_in_workers
+from conductor_app.system_tasks.registry import run_built_in_workers
 from tests.builders import Document, policy, step
 from tests.recording_web_server import json_answer, running_web_server
 from tests.scenario import Scenario, run_commit_hooks

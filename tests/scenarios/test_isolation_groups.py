@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.runs.documents.workflows import run_document
-from conductor_app.system_tasks.runner import queues_of_groups, run_built_in_workers
+from conductor_app.system_tasks.registry import queues_of_groups, run_built_in_workers
 from tests.builders import Document, policy, step
 from tests.recording_web_server import json_answer, running_web_server
 from tests.scenario import Scenario, explain_attempt, run_commit_hooks

@@ -24,7 +24,7 @@ from conductor_app.runs.models import Run
 from conductor_app.schedules import commands as schedules_commands
 from conductor_app.schedules import firing as schedules_firing
 from conductor_app.schedules.models import Schedule
-from conductor_app.system_tasks.runner import run_built_in_workers
+from conductor_app.system_tasks.registry import run_built_in_workers
 from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.tasks.commands.claims import claim_tasks
 from tests.builders import definition, dynamic_fork, event, policy, step, sub_workflow

@@ -8,7 +8,7 @@ from conductor_app.core import definition as step_structure
 from conductor_app.core import step_types
 from conductor_app.core.validation.checks import workflow_errors
 from conductor_app.system_tasks import registry
-from conductor_app.system_tasks.runner import run_built_in_workers
+from conductor_app.system_tasks.registry import run_built_in_workers
 from tests.builders import definition, step
 from tests.definitions.test_canvas import post
 from tests.documentation.reference import step_types as reference

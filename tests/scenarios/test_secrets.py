@@ -9,7 +9,7 @@ from conductor_app.access.commands import secrets as secrets_and_variables
 from conductor_app.access.models import Variable
 from conductor_app.core.decide import Report
 from conductor_app.runs.models import Attempt, TaskLog
-from conductor_app.system_tasks.runner import run_built_in_workers
+from conductor_app.system_tasks.registry import run_built_in_workers
 from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.tasks.secrets import secrets_for_worker
 from tests.builders import policy, set_variable, step

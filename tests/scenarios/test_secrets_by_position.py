@@ -7,7 +7,7 @@ from conductor_app.core.errors import Invalid
 from conductor_app.core.secret_places import SECRET_PLACES
 from conductor_app.runs.commands import debugging
 from conductor_app.runs.models import Task
-from conductor_app.system_tasks.runner import run_built_in_workers
+from conductor_app.system_tasks.registry import run_built_in_workers
 from conductor_app.tasks.commands.claims import claim_tasks
 from conductor_app.tasks.secrets import secrets_for_worker
 from tests.builders import each, fork, loop, policy, set_variable, step

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from mcp.server import MCPServer
 
 from conductor_app.runs.models import Attempt
-from conductor_app.system_tasks import cancellation, runner
+from conductor_app.system_tasks import cancellation, registry
 from conductor_app.system_tasks.cancellation import CANCELLATIONS, Cancellation
 from tests.ai.conftest import ai_step, chat
 from tests.ai.test_mcp import running_mcp_server
@@ -51,8 +51,8 @@ def execute(api: Api, step: dict[str, Any], has_begun: Callable[[], Any], act: C
     run, reported = api.start(), list[bool]()
 
     def work() -> None:
-        [attempt] = runner.claim_one(step["type"])
-        reported.append(runner.run_attempt(attempt))
+        [attempt] = registry.claim_one(step["type"])
+        reported.append(registry.run_attempt(attempt))
         connections.close_all()
 
     thread = Thread(target=work, daemon=True)
@@ -185,7 +185,7 @@ def test_a_task_that_ends_at_once_costs_no_statement(api, monkeypatch):
     monkeypatch.setattr(cancellation, "CHECK_SECONDS", 3600)
     api.define(http_step("not an address"))
     api.start()
-    [attempt] = runner.claim_one("HTTP")
+    [attempt] = registry.claim_one("HTTP")
 
     with CaptureQueriesContext(connection) as counted, CANCELLATIONS.value.watching(attempt):
         CANCELLATIONS.value.look()
@@ -196,7 +196,7 @@ def test_a_task_that_ends_at_once_costs_no_statement(api, monkeypatch):
 @pytest.mark.django_db
 def test_a_task_that_no_other_connection_sees_is_not_canceled(clock):
     Scenario(clock, step("HTTP"))
-    [attempt] = runner.claim_one("HTTP")
+    [attempt] = registry.claim_one("HTTP")
 
     with CANCELLATIONS.value.watching(attempt) as watched:
         watch_ahead()

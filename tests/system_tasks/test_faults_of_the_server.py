@@ -14,7 +14,7 @@ from conductor_app.ai.workers import calls as streamed_log
 from conductor_app.ai.workers import tasks as chat_tasks
 from conductor_app.ai.workers import trials as providers
 from conductor_app.events.sinks import PROVIDERS
-from conductor_app.system_tasks import runner
+from conductor_app.system_tasks import registry
 from conductor_app.system_tasks.registry import BuiltInWorker, workers
 from tests.ai.conftest import chat
 from tests.ai.model_server import CHAT, chat_answer, chunks
@@ -55,7 +55,7 @@ def http_step(server, **fields):
 
 def work() -> None:
     with run_commit_hooks():
-        runner.run_built_in_workers()
+        registry.run_built_in_workers()
 
 
 def work_until_ended(scenario: Scenario, fault: Fault) -> None:
@@ -180,14 +180,14 @@ def test_a_host_that_refuses_the_connection_is_a_result_of_the_task(web, clock):
 
 def refuse_reports(monkeypatch, count: int) -> None:
     """Let the next reports meet a database that is away."""
-    report, failures = runner.report_task, [OperationalError("server closed the connection")] * count
+    report, failures = registry.report_task, [OperationalError("server closed the connection")] * count
 
     def report_task(*args, **options):
         if failures:
             raise failures.pop()
         return report(*args, **options)
 
-    monkeypatch.setattr(runner, "report_task", report_task)
+    monkeypatch.setattr(registry, "report_task", report_task)
 
 
 def test_a_result_that_cannot_be_stored_is_reported_later_without_another_request(web, clock, monkeypatch):
@@ -210,7 +210,7 @@ def test_a_process_that_stops_reports_the_results_that_it_has_kept(web, clock, m
     work()
 
     with run_commit_hooks():
-        runner.release_unfinished()
+        registry.release_unfinished()
 
     assert (scenario.status, len(web.asked)) == ("COMPLETED", 1)
 

@@ -5,8 +5,8 @@ from threading import Event
 import pytest
 
 from conductor_app import notifications
-from conductor_app.system_tasks import runner as isolation_groups
-from conductor_app.system_tasks.runner import QueueServer, queues_of_groups
+from conductor_app.system_tasks import registry
+from conductor_app.system_tasks.registry import QueueServer, queues_of_groups
 from tests.builders import policy, step
 from tests.management.server import wait_until
 from tests.recording_web_server import json_answer, running_web_server
@@ -16,7 +16,7 @@ from tests.scenario import Scenario
 @pytest.mark.django_db(transaction=True)
 def test_work_that_arrives_during_a_wait_is_executed(settings, clock, monkeypatch):
     # A request that waits for a slot when this ends would wait until its deadline.
-    monkeypatch.setattr(isolation_groups, "WAIT_MS", 1000)
+    monkeypatch.setattr(registry, "WAIT_MS", 1000)
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
     stopping = Event()
     desk = QueueServer("HTTP-blue", stopping, threads=2)

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.runs.models import Run
-from conductor_app.system_tasks.runner import run_built_in_workers
+from conductor_app.system_tasks.registry import run_built_in_workers
 from tests.access.users import api_client_of, create_application, grant_access
 from tests.api_fixtures import Api
 from tests.builders import definition, fork, policy, simple, step, wait

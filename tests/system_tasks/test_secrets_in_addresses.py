@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.access import secrets as secret_cache
 from conductor_app.access.commands import secrets as secret_commands
-from conductor_app.system_tasks import runner
+from conductor_app.system_tasks import registry
 from tests.free_port import free_port
 from tests.scenario import Scenario, run_commit_hooks
 
@@ -32,7 +32,7 @@ def test_a_failed_request_shows_no_part_of_a_secret(clock, settings, secret, uri
     scenario = Scenario(clock, step)
 
     with run_commit_hooks():
-        runner.run_built_in_workers()
+        registry.run_built_in_workers()
 
     attempt = scenario.task("call")
     assert attempt.reason

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.runs.models import Attempt
-from conductor_app.system_tasks import runner
+from conductor_app.system_tasks import registry
 from conductor_app.system_tasks.registry import WorkResult, workers
 from conductor_app.tasks.commands.claims import claim_tasks
 from tests.scenario import Scenario, run_commit_hooks
@@ -19,15 +19,15 @@ def test_tasks_in_progress_are_released_and_only_late_successes_accepted(clock, 
 
     def perform_while_the_process_is_told_to_stop(*_):
         with run_commit_hooks():
-            assert runner.release_unfinished() == 1
+            assert registry.release_unfinished() == 1
         row = Attempt.objects.get(run_id=scenario.id)
         seen.append((row.status, row.number, row.visible_at <= clock.now()))
         return WorkResult(outcome, {"late": True})
 
     monkeypatch.setattr(workers()["HTTP"], "work_on", perform_while_the_process_is_told_to_stop)
     with run_commit_hooks():
-        [attempt] = claim_tasks("HTTP", worker=runner.WORKER_ID, wait_ms=0)
-        runner.run_attempt(attempt)
+        [attempt] = claim_tasks("HTTP", worker=registry.WORKER_ID, wait_ms=0)
+        registry.run_attempt(attempt)
 
     assert seen == [("PENDING", 0, True)]
     assert scenario.status == status
@@ -38,5 +38,5 @@ def test_without_tasks_in_progress_nothing_is_released(clock):
     with run_commit_hooks():
         claim_tasks("HTTP", worker="another process", wait_ms=0)
 
-        assert runner.release_unfinished() == 0
+        assert registry.release_unfinished() == 0
     assert Attempt.objects.get().status == "LEASED"

@@ -11,7 +11,7 @@ from django.utils.log import log_response
 from conductor_app.processes import jobs, sweeps
 from conductor_app.runs.models import Attempt, Message
 from conductor_app.settings.logs import logging_config
-from conductor_app.system_tasks import runner
+from conductor_app.system_tasks import registry
 from conductor_app.system_tasks.registry import workers
 from conductor_app.tasks.commands.claims import claim_tasks
 from conductor_app.telemetry.log_context import log_context
@@ -149,7 +149,7 @@ def test_a_built_in_worker_logs_its_task(clock, lines, monkeypatch):
     monkeypatch.setattr(workers()["HTTP"], "work_on", breaks)
     with run_commit_hooks():
         [attempt] = claim_tasks("HTTP", wait_ms=0)
-        runner.run_attempt(attempt)
+        registry.run_attempt(attempt)
 
     [line] = [line for line in lines() if line["event"] == "built_in_worker_failed"]
     row = Attempt.objects.get(pk=attempt.id)

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from conductor_app.processes import sweeps
-from conductor_app.system_tasks import runner
+from conductor_app.system_tasks import registry
 from conductor_app.tasks.commands.claims import claim_tasks
 from conductor_app.telemetry import log_context as spans
 from tests.builders import policy, step
@@ -122,7 +122,7 @@ def test_the_work_of_a_built_in_worker_is_a_span(clock, seen):
     scenario = Scenario(clock, http)
     with run_commit_hooks():
         [attempt] = claim_tasks("HTTP", wait_ms=0)
-        runner.run_attempt(attempt)
+        registry.run_attempt(attempt)
 
     found = seen()["HTTP"].attributes
     assert (found["conductor.run_id"], found["conductor.attempt_id"]) == (scenario.id, attempt.id)

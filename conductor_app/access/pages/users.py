@@ -18,8 +18,7 @@ from django.utils.translation import gettext_lazy
 
 from ...core.errors import Conflict
 from ...web.badges import relative_time
-from ...web.pages import ListAdmin, show_refusal
-from ...web.templates import render_to_string
+from ...web.pages import ListAdmin, render_to_string, show_refusal
 from ..audit import record_access_change
 from ..commands.users import keep_administrator
 from ..grants import may_give

@@ -26,8 +26,7 @@ from ...core.errors import Conflict
 from ...settings import conf
 from ...settings import table as conf_table
 from ...utils import clock
-from ...web.pages import Page, show_refusal
-from ...web.templates import render_to_string
+from ...web.pages import Page, render_to_string, show_refusal
 from ..models import ExternalIdentity
 from ..tokens import EXPIRED, end_other_sessions, is_single_sign_on
 from .commands import (

@@ -36,7 +36,7 @@ from ...core.step_types.waiting import Human
 from ...core.validation.lint_fields import BEFORE, compare_order
 from ...human_tasks.pages.form_templates import KINDS
 from ...web.forms import format_json
-from ...web.templates import render_to_string
+from ...web.pages import render_to_string
 from ..models import TaskDefinition
 from ..policies import place_label, policy_context, type_label
 from .checks import CheckResult, check_text, checks_report, findings_of_step, parse_text

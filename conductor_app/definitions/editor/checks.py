@@ -38,7 +38,7 @@ from ...core.validation.findings import (
 )
 from ...events.queries import lint_handler
 from ...web.forms import parse_json_value, syntax_error_text
-from ...web.templates import render_to_string
+from ...web.pages import render_to_string
 from ..diagram.pages import draw_definition
 from ..models import WorkflowDefinition
 from ..policies import place_label, policy_context

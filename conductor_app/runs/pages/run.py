@@ -38,11 +38,11 @@ from ...web.pages import (
     PageTab,
     fragment_response,
     html_revision,
+    render_to_string,
     require_permission_on_any,
     show_refusal,
     tabs_context,
 )
-from ...web.templates import render_to_string
 from ..documents.workflows import export_run
 from ..models import Run
 from ..queries.recent import run_key

@@ -35,8 +35,15 @@ from ...web.badges import (
     status_tone,
 )
 from ...web.links import queue_address, standalone_task_address, task_group_address
-from ...web.pages import BoundedChangeList, PageQuery, ReadOnlyAdmin, moment_column, require_permission, show_refusal
-from ...web.templates import render_to_string
+from ...web.pages import (
+    BoundedChangeList,
+    PageQuery,
+    ReadOnlyAdmin,
+    moment_column,
+    render_to_string,
+    require_permission,
+    show_refusal,
+)
 from ..commands import groups
 from ..models import StandaloneTask, TaskGroup
 from ..queries import (

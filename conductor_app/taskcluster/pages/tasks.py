@@ -35,8 +35,15 @@ from ...utils.formatting import format_duration
 from ...web.badges import ACTIVE, format_size, mark_names, relative_time, render_badge, status_tone
 from ...web.documents import clean_log, render_tree
 from ...web.links import queue_address, standalone_task_address, task_group_address
-from ...web.pages import PaletteHit, ReadOnlyAdmin, fragment_response, html_revision, require_permission, show_refusal
-from ...web.templates import render_to_string
+from ...web.pages import (
+    PaletteHit,
+    ReadOnlyAdmin,
+    fragment_response,
+    html_revision,
+    render_to_string,
+    require_permission,
+    show_refusal,
+)
 from ..commands.artifacts import read_page, resolve_link
 from ..commands.tasks import PRIORITIZE, apply_action
 from ..core.decisions import REFERENCE

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from conductor_app.settings import conf
 from conductor_app.system_tasks.network_guard import require_network_guards
-from conductor_app.system_tasks.runner import queues_of_groups, serve_groups
+from conductor_app.system_tasks.registry import queues_of_groups, serve_groups
 
 
 class Command(BaseCommand):
