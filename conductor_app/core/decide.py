@@ -31,8 +31,7 @@ from .expressions.jsonpath_segments import VisitCounter, count_visits
 from .expressions.patterns import share_match_time
 from .primitives import fast_replace
 from .rules import RULES, RULES_WHILE_RESTING
-from .rules.retries import next_attempt
-from .rules.timeouts import return_to_queue
+from .rules.retries_and_timeouts import next_attempt, return_to_queue
 from .schemas import schema_violation
 from .snapshot import Run, Task
 from .states import LEASED, PAUSED, PENDING

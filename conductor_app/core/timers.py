@@ -4,7 +4,7 @@ The earliest timer of an attempt, also the end of a wait, is its column `due_at`
 (`next_timer`), and a claim by the fragment `lease` of `tasks/claims.sql`, which has the same timers of a leased
 attempt: a poll timeout counts until the claim, which starts the response timeout. When the time has come, the sweep
 `handle_due_timers` of `processes/sweeps.py` evaluates the rules of the run without a command, and the rule `time_out`
-of `core/rules/timeouts.py` follows the policy of the task.
+of `core/rules/retries_and_timeouts.py` follows the policy of the task.
 """
 
 from collections.abc import Iterator

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy
 
 from ..core.definition import DEFAULT_TYPE, FORK, TIME_OUT_RUN, Policy
 from ..core.document.reading import read_policy
-from ..core.rules.retries import delay_seconds
+from ..core.rules.retries_and_timeouts import delay_seconds
 from ..core.step_edits import StepPlace
 from ..core.step_types import DECLARED_TYPES
 from ..core.step_types.forks import ForkJoin

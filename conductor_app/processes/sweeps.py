@@ -6,8 +6,8 @@ task of a queue is `visible_at` only. From there to its effect:
 1. `handle_due_timers` reads the attempts whose time has come, by their runs and by their standalone tasks.
 2. For a run it applies no command (`change_run` with `no_command`). For a standalone task `wake_task` is the function
    that the slice `taskcluster` has registered, which does the same (`taskcluster/commands/tasks.py`).
-3. The rules then find the timer: `core/rules/timeouts.py:time_out` in a run, `taskcluster/core/decisions.py:time_out`
-   in a standalone task.
+3. The rules then find the timer: `core/rules/retries_and_timeouts.py:time_out` in a run,
+   `taskcluster/core/decisions.py:time_out` in a standalone task.
 4. An attempt that was due without an effect is postponed; what fails is put off, and an operator sees the error.
 
 `wake_runs` does the same for the timer of a run (`wake_at`), and the sweep `pass_deadlines` for the deadline of a

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.definition import EXPONENTIAL, FIXED, LINEAR, Policy
-from conductor_app.core.rules.retries import MAX_SECONDS, delay_seconds, jitter_ms
+from conductor_app.core.rules.retries_and_timeouts import MAX_SECONDS, delay_seconds, jitter_ms
 
 FIXED_60 = Policy(logic=FIXED, delay_seconds=60)
 LINEAR_2 = Policy(logic=LINEAR, delay_seconds=2, scale=2)

@@ -2,16 +2,19 @@
 
 from ..decide import no_command, release_lease, requeue_attempt, reset_callbacks
 from .control import (
+    ContinueFromStop,
     FailUndecidableRun,
+    Rewind,
     pause_run,
+    remove_breakpoint,
     resume_run,
+    set_breakpoint,
     set_variables,
     simpler_command,
     terminate_if_open,
     terminate_run,
     update_state,
 )
-from .debug import ContinueFromStop, Rewind, remove_breakpoint, set_breakpoint
 from .jump import jump_to_step, skip_step
 from .reopen import RESUME, ResumeParent, Retry, restart_run
 from .rerun import EarlierAttempt, Rerun

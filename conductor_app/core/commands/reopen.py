@@ -11,7 +11,7 @@ from ..effects import DeleteTasks, Effect, ResolveTask, SendMessage, SetVariable
 from ..errors import Conflict, NotAllowedInState, NotFound
 from ..rules.advance import pending_entries
 from ..rules.finish import is_failure_handled
-from ..rules.retries import next_attempt, open_attempt, reopen_attempt
+from ..rules.retries_and_timeouts import next_attempt, open_attempt, reopen_attempt
 from ..snapshot import NEVER, Run, Task
 from ..states import CANCELED, COMPLETED, FAILED, RUN, TIMED_OUT
 from ..step_types import forked_references, run_ending, step_type_of

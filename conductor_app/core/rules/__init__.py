@@ -2,8 +2,7 @@
 
 from .advance import advance, progress, stop_at_breakpoints, use_cached_output
 from .finish import abort, catch_failure, complete, enforce_limits
-from .retries import retry
-from .timeouts import time_out
+from .retries_and_timeouts import retry, time_out
 
 RULES = (
     stop_at_breakpoints, time_out, enforce_limits, use_cached_output, retry, catch_failure, abort, advance,

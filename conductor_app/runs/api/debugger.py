@@ -6,7 +6,7 @@ from django.http import HttpResponse
 
 from ...access.permissions import EXECUTE, WORKFLOW_DEF
 from ...core.breakpoints import PLACES, Breakpoint
-from ...core.commands.debug import ACTIONS
+from ...core.commands.control import ACTIONS
 from ...core.document.fields import (
     ChoiceOf,
     FieldSpec,

@@ -7,7 +7,7 @@ from typing import Any
 from ...access import audit
 from ...core import commands
 from ...core.breakpoints import BEFORE, Breakpoint, breakpoints_of, require_valid
-from ...core.commands.debug import add_breakpoint
+from ...core.commands.control import add_breakpoint
 from ...core.errors import Conflict, Invalid, NotFound
 from ...db.database import transaction
 from ...definitions.models import WorkflowDefinition

@@ -11,7 +11,7 @@ from ...access.authentication import current_actor, current_user_id
 from ...access.grants import require_debug, require_inline_definition, require_starts
 from ...core.breakpoints import live_breakpoints, require_valid, with_breakpoints
 from ...core.child_runs import set_first_timer
-from ...core.commands.debug import add_breakpoint
+from ...core.commands.control import add_breakpoint
 from ...core.decide import Decision, RevisionInfo, no_command
 from ...core.definition import Definition
 from ...core.document.reading import secrets_named_in

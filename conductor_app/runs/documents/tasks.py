@@ -15,7 +15,7 @@ from ...core.document.fields import normalize_step, normalize_task, normalize_wo
 from ...core.document.reading import ALLOWED_SECRETS
 from ...core.errors import CONDUCTOR_LENGTH
 from ...core.masking import redact_text
-from ...core.rules.retries import MAX_SECONDS
+from ...core.rules.retries_and_timeouts import MAX_SECONDS
 from ...core.states import COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED
 from ...core.step_types.decisions import DecisionStep, Switch
 from ...core.step_types.forks import Join
