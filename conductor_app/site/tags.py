@@ -22,7 +22,6 @@ from ..access.pages import audit
 from ..access.permissions import NO_PATTERNS, READ, WORKFLOW_DEF, permission_words, smallest_role_with
 from ..access.visibility import may, sees_all_runs
 from ..core.primitives import JsonValue
-from ..core.schemas import format_value
 from ..db.fields import dumps
 from ..definitions.policies import type_label
 from ..monitoring.samples import WorkerSample
@@ -91,7 +90,6 @@ register.filter("badge", badges.render_badge)
 register.filter("marked", badges.mark_names)
 register.filter("size", badges.format_size)
 register.filter("many", badges.format_count)
-register.filter("as_typed", format_value)
 register.filter("as_json", format_json)
 register.filter("page_name", page_name)
 register.filter("audit_changes", audit.render_changes)
