@@ -1,4 +1,4 @@
--- Trees of runs. `runs/store/tree.py` executes these statements. The database uses a partial index only if the
+-- Trees of runs. `runs/store/loading.py` executes these statements. The database uses a partial index only if the
 -- statement repeats its condition.
 
 -- fragment: task_is_open
