@@ -32,6 +32,7 @@ class StopDetails:
 
     attempt_id: str
     task: str
+    ref: str
     type: str
     place: str
     sentence: str
@@ -77,6 +78,7 @@ def _stop_details(attempt: Attempt, stop: Mapping[str, Any], now: int) -> StopDe
     return StopDetails(
         attempt_id=attempt.pk,
         task=stop["task"],
+        ref=attempt.task.ref,
         type=attempt.task.type,
         place=stop["place"],
         sentence=BREAKPOINT.sentence(GateFacts(now, 0, **stop_facts(stop))),

@@ -173,6 +173,24 @@ def test_running_to_a_step_passes_the_steps_before_it():
     assert stopped_tasks(run) == ["c"]
 
 
+def test_no_run_to_a_step_at_which_it_would_not_stop():
+    run = debugged(plan(step("a"), step("b"), step("c")), breakpoint_at("b")).completes("a")
+
+    for begun in ("a", "b"):
+        with pytest.raises(Invalid, match=f"Step {begun} has begun already"):
+            release(run, "b", "to", ref=begun)
+    assert stopped_tasks(run) == ["b"]
+
+
+def test_a_run_stops_at_a_step_of_the_next_iteration():
+    run = debugged(plan(loop("pages", step("a"), step("b"), times=2)), breakpoint_at("b"))
+    run.completes("a__1")
+    release(run, "b__1", "to", ref="a")
+    run.completes("b__1")
+
+    assert stopped_tasks(run) == ["a__2"]
+
+
 def test_stepping_into_a_sub_workflow_stops_before_its_first_step():
     child = plan(step("x"), name="child")
     run = debugged(plan(sub_workflow("s"), step("z")), breakpoint_at("s"), known={"child": child})

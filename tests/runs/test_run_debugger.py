@@ -68,6 +68,19 @@ def test_stepping_over_says_that_the_run_stops_again(operator, stopped):
     assert "The run continues" not in html
 
 
+def test_a_run_runs_only_to_steps_that_have_not_begun(operator, clock):
+    run = Scenario(clock, step("pay"), step("ship"), step("mail"), step("file"))
+    debugging.set_breakpoint(run.id, BreakpointRequest("ship"), ACTOR)
+    run.worker("pay").completes()
+    html = page(operator, run)
+    attempt = re.search(r'name="attempt" value="([^"]+)"', html)[1]
+    offered = html[html.index("Step to run to") : html.index("Run to step")]
+
+    assert re.findall('<option value="([^"]+)"', offered) == ["mail", "file"]
+    assert "Step pay has begun already" in submit(operator, run, do="to", attempt=attempt, ref="pay")
+    assert "The run continues and stops before mail." in submit(operator, run, do="to", attempt=attempt, ref="mail")
+
+
 def test_the_diagram_is_beside_the_debugger_without_the_panel_of_the_task(operator, stopped):
     html = page(operator, stopped)
 

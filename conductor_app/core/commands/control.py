@@ -268,11 +268,19 @@ class ContinueFromStop:
         if self.action == TO:
             next = replace(next, ref=self.ref)
             require_valid(next, run.definition)
+            if not self._may_begin(run, task):
+                raise Invalid(f"Step {self.ref} has begun already: the run would not stop. Choose a later step.")
         elif self.action == INTO:
             if task.step.type != SubWorkflow.type or stops_of(run.debug)[self.attempt_id]["place"] != BEFORE:
                 raise Invalid(f"Task {task.key} is not about to start a sub-workflow. Step over it instead.")
             debug["into"] = {"attempt": self.attempt_id, "breakpoint": next.to_document()}
         return with_breakpoints(debug, [*breakpoints_of(debug), next])
+
+    def _may_begin(self, run: Run, stopped: Task) -> bool:
+        """Return True unless all tasks of the step to run to have begun, and none of their loops is open."""
+        tasks = [each for each in run.tasks.values() if each.key.ref == self.ref]
+        begun = [each for each in tasks if each is stopped or not each.is_open]
+        return not begun or len(begun) < len(tasks) or any(_is_in_open_loop(run, each) for each in begun)
 
     def _changed_payloads(
         self, run: Run, task: Task, place: str, ctx: DecisionContext
@@ -297,6 +305,11 @@ class ContinueFromStop:
                 raise Invalid("The output can be changed after a step was completed.")
             facts["output"] = restore_named(dict(self.output), ctx.attempt_payload(task, "output") or {}, masked)
         return facts, step_state
+
+
+def _is_in_open_loop(run: Run, task: Task) -> bool:
+    loop = run.tasks.get(task.loop) if task.loop else None
+    return loop is not None and (loop.is_open or _is_in_open_loop(run, loop))
 
 
 def _require_uses(task: Task, given: Mapping[str, Any], ctx: DecisionContext) -> None:

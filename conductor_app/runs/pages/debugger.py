@@ -1,7 +1,7 @@
 """The debugger on a run's page: where the run stands, breakpoints, and the commands on a stopped task."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy
 from ...access.permissions import DEBUG, EXECUTE, PERMISSION_BY_RIGHT
 from ...core.breakpoints import Breakpoint
 from ...core.errors import Invalid, RequestRefused
+from ...core.states import TASK
 from ...definitions.store import parsed_definition
 from ...explanations.debugger import StopDetails, evaluate_expression, live_breakpoints_of, stops_of_run
 from ...tasks.pages.actions import PERMISSION
@@ -23,6 +24,7 @@ from ...web.links import run_address
 from ...web.pages import show_refusal
 from ..commands import debugging
 from ..commands.debugging import BreakpointRequest, ContinueRequest
+from ..models import Task
 from .actions import require_run_permission
 from .view_model import RunViewModel
 
@@ -57,18 +59,24 @@ def debugger_tab(view_model: RunViewModel) -> dict[str, Any]:
     """Return the stops, the breakpoints, the variables, and the value of the expression in the address."""
     run, now = view_model.run, view_model.now
     definition, address = parsed_definition(run.resolved_definition_id), reverse("admin:run_debug", args=[run.pk])
+    stops, steps = stops_of_run(run, now), definition.steps if definition else {}
+    begun = set(Task.objects.filter(run=run, status__in=TASK.final).values_list("ref", flat=True)) if stops else ()
+    ahead = [ref for ref, step in steps.items() if step.loops or ref not in begun]
     return {
-        "stops": [_stop_row(stop, view_model) for stop in stops_of_run(run, now)],
-        **breakpoints_context(live_breakpoints_of(run.debug, now), definition.steps if definition else (), address),
+        "stops": [_stop_row(stop, ahead, view_model) for stop in stops],
+        **breakpoints_context(live_breakpoints_of(run.debug, now), steps, address),
         "variables": _variables_text(run),
         **_evaluate(view_model),
     }
 
 
-def _stop_row(stop: StopDetails, view_model: RunViewModel) -> dict[str, Any]:
+def _stop_row(stop: StopDetails, ahead: Sequence[str], view_model: RunViewModel) -> dict[str, Any]:
+    """Return a stop with the steps to run to, first those behind it. `ahead`: the steps that may begin."""
+    position = ahead.index(stop.ref) + 1 if stop.ref in ahead else 0
     text = json.dumps(stop.value, indent=2, ensure_ascii=False) if stop.payload else ""
     return {
         "stop": stop,
+        "steps": [*ahead[position:], *ahead[: max(position - 1, 0)]][:MAX_STEPS],
         "address": view_model.query.address(task=stop.task, attempt=None),
         "text": text if len(text) <= MAX_INLINE_BYTES else "",
         "payload_label": payload_label(stop.payload) if stop.payload else "",
