@@ -10,7 +10,7 @@ from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
 from tests.access.users import logged_in_client
 from tests.builders import simple, step_of
 from tests.page_text import html, page_text
-from tests.scenario import define_task, define_workflow, start_run_of
+from tests.scenario import Scenario, define_task, define_workflow, start_run_of
 
 pytestmark = pytest.mark.django_db
 LIMITED = "Only what your grants let you see is listed"
@@ -43,6 +43,23 @@ def test_a_queue_that_a_person_may_not_open_is_no_link(bill, operator, run):
 
     assert "Queue book_ledger" in page_text(bill.get(page)) and "/admin/queue/" not in html(bill.get(page))
     assert operator.get(page).status_code == 200 and "/admin/queue/?name=book_ledger" in html(operator.get(page))
+
+
+def test_a_worker_that_serves_other_teams_as_well_shows_no_numbers(bill, operator, clock):
+    for worker, task_type in (("own@1", "billing_send"), ("shared@1", "billing_send"), ("shared@1", "book_ledger")):
+        Scenario(clock, simple(task_type)).worker(task_type, worker).completes()
+        # A later poll stores the counts.
+        clock.advance(seconds=6)
+        Scenario(clock, simple(task_type)).worker(task_type, worker).polls()
+
+    rows = {row["worker"].name: row for row in bill.get("/admin/workers/").context["workers"]}
+    assert [rows["own@1"][key] for key in ("in_hand", "done", "failed")] == ["1", "1", "0"]
+    assert [rows["shared@1"][key] for key in ("in_hand", "done", "failed")] == ["–", "–", "–"]
+    page = bill.get("/admin/worker/?name=shared@1")
+    assert "polls further task types, which you may not see" in page_text(page) and "chart" not in page.context
+    assert "Actions" not in page_text(page)
+    assert "Actions" in page_text(operator.get("/admin/worker/?name=shared@1"))
+    assert operator.get("/admin/worker/?name=shared@1").context["chart"]
 
 
 @pytest.fixture

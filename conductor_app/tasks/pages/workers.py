@@ -60,7 +60,8 @@ class WorkerPage(ObjectPage):
             "state": render_worker_state(worker, now) if worker else "",
             "queues": [(queue, queue_address(queue)) for queue in worker.queues] if worker else [],
             "actions": reverse("admin:workers", query={"q": name}),
-            **throughput_chart(request, MinuteCount.WORKER, name, now),
+            "may_act": request.user.has_perm(PERMISSION),
+            **(throughput_chart(request, MinuteCount.WORKER, name, now) if not worker or worker.is_counted else {}),
         }
 
 
@@ -71,6 +72,7 @@ ACTION_MESSAGES = {
     queue_commands.remove_worker: gettext_lazy("Removed from the list."),
 }
 MAX_QUEUES = 6
+COUNTS = ("in_hand", "done", "failed")
 
 
 class WorkersPage(Page):
@@ -147,6 +149,7 @@ def _worker_row(worker: WorkerSummary, now: int) -> dict[str, Any]:
         "is_gone": worker.state(now) == "gone",
         "queues": [(name, queue_address(name)) for name in worker.queues[:MAX_QUEUES]],
         "more": max(len(worker.queues) - MAX_QUEUES, 0),
+        **{name: format_count(getattr(worker, name)) if worker.is_counted else "–" for name in COUNTS},
     }
 
 

@@ -129,6 +129,11 @@ IDLE = (0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class WorkerSummary:
+    """A worker with its tasks, and its results of the last hour.
+
+    `is_counted`: False without the numbers, for an actor who may not see all task types that the worker polls.
+    """
+
     name: str
     polled_at: int
     queues: tuple[str, ...] = ()
@@ -139,6 +144,7 @@ class WorkerSummary:
     failed: int = 0
     busy_ms: int = 0
     hold: WorkerHold | None = None
+    is_counted: bool = True
 
     @property
     def build(self) -> str:
@@ -195,7 +201,7 @@ def workforce(now: int, text: str = "") -> Workforce:
     """Return the workers whose name or polled task type contains a text. Runs five queries."""
     latest = list(_latest_polls(text)[: MAX_WORKERS + 1])
     known = [name for name, _ in latest[:MAX_WORKERS]]
-    worked = totals(MinuteCount.WORKER, known, now)
+    worked = totals(MinuteCount.WORKER, _counted_workers(known), now)
     workers = _summarize_workers(latest[:MAX_SHOWN], worked)
     return Workforce(workers, _summarize_builds(known, worked), len(known), len(latest) > MAX_WORKERS)
 
@@ -205,17 +211,33 @@ def find_worker(name: str, now: int) -> WorkerSummary | None:
     polled_at = visible_polls().filter(worker=name).aggregate(at=Max("polled_at"))["at"]
     if polled_at is None:
         return None
-    return _summarize_workers([(name, polled_at)], totals(MinuteCount.WORKER, [name], now))[0]
+    return _summarize_workers([(name, polled_at)], totals(MinuteCount.WORKER, _counted_workers([name]), now))[0]
+
+
+def _counted_workers(names: list[str]) -> list[str]:
+    """Return the workers of which the current actor may see all task types. Runs one query, or none."""
+    if sees_all_runs():
+        return names
+    polls = Poller.objects.filter(worker__in=names)
+    hidden = set(polls.exclude(pk__in=visible(polls).values("pk")).values_list("worker", flat=True))
+    return [name for name in names if name not in hidden]
 
 
 def _summarize_workers(
     latest: Sequence[tuple[str, int]], worked: Mapping[str, tuple[int, int, int]]
 ) -> list[WorkerSummary]:
     names = [name for name, _ in latest]
-    queues, held, holds = _queues_by_worker(names), _leased_by_worker(names), WorkerHold.objects.in_bulk(names)
+    counted = _counted_workers(names)
+    queues, held, holds = _queues_by_worker(names), _leased_by_worker(counted), WorkerHold.objects.in_bulk(names)
     return [
         WorkerSummary(
-            name, at, tuple(queues[name]), *held.get(name, (0, None, None)), *worked.get(name, IDLE), holds.get(name)
+            name,
+            at,
+            tuple(queues[name]),
+            *held.get(name, (0, None, None)),
+            *worked.get(name, IDLE),
+            holds.get(name),
+            name in counted,
         )
         for name, at in latest
     ]
