@@ -192,8 +192,8 @@ TOOLS: tuple[AgentTool, ...] = (
     AgentTool(
         "explain_run",
         "Explain a run",
-        "Explain in one sentence why a run waits or failed, with the conditions that keep its task waiting, its "
-        "position in the queue, and the operations that its status allows. Call this first.",
+        "Explain in one sentence why a run waits or failed, with the operations that its status allows and, if the "
+        "sentence names a task in a queue, its conditions and position there. Call this first.",
         {"workflowId": RUN_ID},
         ("workflowId",),
         _read("/insight/runs/{workflowId}/cause"),

@@ -3,7 +3,7 @@
 From the report of a completed task to the next task:
 
 1. `apply_report` completes the attempt. The commands on one attempt are here: apply a worker's report, renew or
-   release its lease, requeue it, and end its child run.
+   release its lease, requeue it, and apply the end or the loss of its child run.
 2. The rules run until none fires (`_run_rules`): `progress` of `core/rules/advance.py` resolves the task, and
    `advance` enters each step that has control now (`enter_step`). The type of the step creates a task in its queue,
    visible at once or after a delay (`core/step_types/base.py:queued_task`).

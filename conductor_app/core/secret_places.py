@@ -6,8 +6,8 @@ an expression that names a secret. A place is a path into the input, and the ran
 A task definition may also request secrets for each of its tasks (`runtimeMetadata`). One that is written in data, in a
 branch of a dynamic fork or in an inline workflow, requests none but those that the author of the step may name.
 
-A person who changes the input of a task can neither see its secrets nor its masked values. An input whose receiver was
-changed keeps neither, because the person could read them there.
+A person who changes the input of a task can neither see its secrets nor its masked values. An input that keeps some
+is refused if its receiver was changed, because the person could read them there.
 """
 
 import json

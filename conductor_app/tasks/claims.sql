@@ -84,7 +84,7 @@ ORDER BY a.priority DESC, a.visible_at, a.id
 -- name: claim_plain
 -- Claim the next attempts of these names without a fairness key whose starts are not published, on SQLite.
 -- index: attempt_to_claim, primary key of conductor_attempt
--- MATERIALIZED: otherwise PostgreSQL may evaluate the subquery once per row and claim too many attempts.
+-- MATERIALIZED: the subquery is evaluated once, so the limit holds for the whole statement.
 WITH chosen AS MATERIALIZED (
     SELECT a.id FROM conductor_attempt a WHERE {is_claimable} AND {belongs_to_run}
     AND a.name IN (%(names)s) AND NOT a.publishes_start AND a.fairness_key = ''

@@ -65,13 +65,13 @@ def schedule_retry(task: Task, ctx: DecisionContext, now: int) -> OpenAttempt:
 
 def delay_seconds(policy: Policy, failed_number: int) -> int:
     """Return the seconds to wait after attempt `failed_number` (0 is the first) failed, without jitter."""
-    delay = _exponential_delay(policy, failed_number)
+    delay = _uncapped_delay(policy, failed_number)
     if policy.max_delay_seconds > 0:
         delay = min(delay, policy.max_delay_seconds)
     return min(delay, MAX_SECONDS)
 
 
-def _exponential_delay(policy: Policy, number: int) -> int:
+def _uncapped_delay(policy: Policy, number: int) -> int:
     if policy.logic == LINEAR:
         return policy.delay_seconds * policy.scale * (number + 1)
     if policy.logic == EXPONENTIAL and policy.scale > 1:

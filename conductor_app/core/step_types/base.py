@@ -114,7 +114,7 @@ class RunEnding(NamedTuple):
 
 
 class StepType(StepStructure):
-    """Behavior of one type of step, and what the editor shows of it. A step type does not depend on other types."""
+    """Behavior of one type of step, and what the editor shows of it."""
 
     summary: ClassVar[str] = ""  # what it does; the editor offers the types that have one
     search_words: ClassVar[str] = ""  # other words that find it in the editor

@@ -188,7 +188,7 @@ class RunList(ServerAwareChangeList):
             return self.counted
 
     def get_results(self, request: HttpRequest) -> None:
-        """Load one page of rows, a count up to a limit, and the failures and typical durations of the rows."""
+        """Load one page of rows, a count up to a limit, and the facts that the rows show."""
         after, before = (request.GET.get(name, "")[:80] for name in ("after", "before"))
         self.current_page = keyset_pages.keyset_page(self.queryset, self.sort, after, before)
         self.result_list, (self.result_count, self.is_capped) = (

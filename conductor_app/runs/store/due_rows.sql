@@ -22,7 +22,7 @@ SELECT COALESCE(run_id, ''), CASE WHEN run_id IS NULL THEN task_id ELSE '' END, 
 WHERE status IN ('LEASED', 'PENDING') AND due_at < {never} AND due_at <= %(now)s ORDER BY due_at LIMIT %(limit)s
 
 -- name: due_standalone_tasks
--- Find the standalone tasks whose deadline has passed, the longest overdue first.
+-- Find the standalone tasks whose deadline and its grace have passed, the longest overdue first.
 -- index: standalone_to_wake
 SELECT task_id FROM conductor_standalonetask
 WHERE wake_at <= %(now)s AND wake_at < {never} ORDER BY wake_at LIMIT %(limit)s

@@ -8,7 +8,7 @@ A claim (`claim_attempts` and `claim_attempt` in `taskcluster/store.py`) sets th
 `handle_due_timers` evaluates the rules without a command (`wake_task` in `taskcluster/commands/tasks.py`): `time_out`
 ends the attempt with the reason `claim-expired`, and `retry` opens the next one while retries are left, and otherwise
 resolves the task. A while after the deadline (`grace_ms`) `time_out` ends the task as `deadline-exceeded`; an attempt
-that loses its worker after it ends with the task.
+that loses its worker after the deadline ends with the task.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -138,7 +138,7 @@ class UpdateStandaloneAttempt:
 
 @dataclass(frozen=True, slots=True)
 class TransitionTask:
-    """Apply a state change to the task. Its deadline is set while it is open."""
+    """Apply a state change to the task, which wakes after its deadline and grace while it is open."""
 
     event: str
 
