@@ -43,7 +43,7 @@ from ..web.pages import Page, fragment_response
 
 MAX_COUNTED = 1_000
 KEPT_SECONDS, SHOWN_SECONDS = 3, 30
-"""How long a count is not repeated, and how long pages show it until their header has counted anew."""
+"""How long a count is not repeated, and how long pages show it until their header has counted again."""
 MAX_USERS = 500
 VIEW_RUN = "conductor.view_run"
 ALL_RUNS, NOT_SIGNED_IN = 0, -1

@@ -108,13 +108,13 @@ def publish_until_heard(sink: str) -> None:
     """Wait until a listener is connected: a new queue or subscription receives only later messages."""
     ids = (f"before{number}" for number in itertools.count())
 
-    def hear() -> list[tuple[str, Any]]:
+    def publish_and_read() -> list[tuple[str, Any]]:
         # A new stream may not answer yet: the outbox would send the message again.
         with suppress(SinkUnavailable):
             publish(sink, next(ids), {"n": 0})
         return received_events(sink)
 
-    eventually(hear, 60)
+    eventually(publish_and_read, 60)
 
 
 @pytest.mark.parametrize("provider", SETTINGS)

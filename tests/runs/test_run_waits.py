@@ -204,8 +204,8 @@ def test_the_topic_of_an_earlier_watcher_is_kept(clock):
     scenario = Scenario(clock, step("a"))
     now = clock.now()
 
-    first = loading.mark_watched([scenario.id], "somebody", now + 10_000, now)
+    first = loading.mark_watched([scenario.id], "operator", now + 10_000, now)
     second = loading.mark_watched([scenario.id], scenario.id, now + 5_000, now)
     third = loading.mark_watched([scenario.id], scenario.id, now + 30_000, now + 10_000)
 
-    assert (first, second, third) == ({"somebody"}, {"somebody"}, {scenario.id})
+    assert (first, second, third) == ({"operator"}, {"operator"}, {scenario.id})

@@ -279,8 +279,7 @@ class ContinueFromStop:
     def _may_begin(self, run: Run, stopped: Task) -> bool:
         """Return True unless all tasks of the step to run to have begun, and none of their loops is open."""
         tasks = [each for each in run.tasks.values() if each.key.ref == self.ref]
-        begun = [each for each in tasks if each is stopped or not each.is_open]
-        return not begun or len(begun) < len(tasks) or any(_is_in_open_loop(run, each) for each in begun)
+        return not tasks or any((each.is_open and each is not stopped) or _is_in_open_loop(run, each) for each in tasks)
 
     def _changed_payloads(
         self, run: Run, task: Task, place: str, ctx: DecisionContext

@@ -201,8 +201,9 @@ def workforce(now: int, text: str = "") -> Workforce:
     """Return the workers whose name or polled task type contains a text. Runs five queries."""
     latest = list(_latest_polls(text)[: MAX_WORKERS + 1])
     known = [name for name, _ in latest[:MAX_WORKERS]]
-    worked = totals(MinuteCount.WORKER, _counted_workers(known), now)
-    workers = _summarize_workers(latest[:MAX_SHOWN], worked)
+    counted = _counted_workers(known)
+    worked = totals(MinuteCount.WORKER, counted, now)
+    workers = _summarize_workers(latest[:MAX_SHOWN], counted, worked)
     return Workforce(workers, _summarize_builds(known, worked), len(known), len(latest) > MAX_WORKERS)
 
 
@@ -211,7 +212,8 @@ def find_worker(name: str, now: int) -> WorkerSummary | None:
     polled_at = visible_polls().filter(worker=name).aggregate(at=Max("polled_at"))["at"]
     if polled_at is None:
         return None
-    return _summarize_workers([(name, polled_at)], totals(MinuteCount.WORKER, _counted_workers([name]), now))[0]
+    counted = _counted_workers([name])
+    return _summarize_workers([(name, polled_at)], counted, totals(MinuteCount.WORKER, counted, now))[0]
 
 
 def _counted_workers(names: list[str]) -> list[str]:
@@ -224,11 +226,11 @@ def _counted_workers(names: list[str]) -> list[str]:
 
 
 def _summarize_workers(
-    latest: Sequence[tuple[str, int]], worked: Mapping[str, tuple[int, int, int]]
+    latest: Sequence[tuple[str, int]], counted: Sequence[str], worked: Mapping[str, tuple[int, int, int]]
 ) -> list[WorkerSummary]:
     names = [name for name, _ in latest]
-    counted = _counted_workers(names)
-    queues, held, holds = _queues_by_worker(names), _leased_by_worker(counted), WorkerHold.objects.in_bulk(names)
+    queues, holds = _queues_by_worker(names), WorkerHold.objects.in_bulk(names)
+    held = _leased_by_worker([name for name in names if name in counted])
     return [
         WorkerSummary(
             name,
