@@ -5,20 +5,20 @@ The reply to a call that follows a run is streamed: its progress comes first, it
 this server: the run of a call is found by the ids of the session and of the request.
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 from urllib.parse import quote
 
 import anyio
-import anyio.from_thread
-import anyio.lowlevel
 import jsonschema_rs
 import mcp_types as types
 from asgiref.sync import async_to_sync, sync_to_async
@@ -259,7 +259,8 @@ class ReplyStream:
         self.reply = ProtocolReply()
         self._session, self._body, self._has_left = session, body, has_left
         self._parts: SimpleQueue[Any] = SimpleQueue()
-        self._leave: Callable[[], None] = lambda: None
+        self._is_closed = False
+        self._leave: Callable[[], object] = lambda: None
         Thread(target=copy_context().run, args=(self._run,), name="follows a run", daemon=True).start()
         if (first := self._first_part()) is not None:
             self.reply.start(first)
@@ -296,8 +297,9 @@ class ReplyStream:
 
     def close(self) -> None:
         """End the handling of the message, because the client has disconnected. The server calls it at the end too."""
+        self._is_closed = True
         with suppress(RuntimeError):
-            # The event loop may have ended.
+            # The event loop may have ended. Nothing waits for it: a loop that ends at this moment does not answer.
             self._leave()
 
     def _run(self) -> None:
@@ -310,8 +312,10 @@ class ReplyStream:
             self._parts.put(None)
 
     async def _exchange(self) -> None:
-        left, loop = anyio.Event(), anyio.lowlevel.current_token()
-        self._leave = lambda: anyio.from_thread.run_sync(left.set, token=loop)
+        left = asyncio.Event()
+        self._leave = partial(asyncio.get_running_loop().call_soon_threadsafe, left.set)
+        if self._is_closed:
+            left.set()
         received = [{"type": "http.request", "body": self._body, "more_body": False}]
 
         async def receive() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Awaitable, Callable, Iterator
+from threading import Event, Thread
 from typing import Any
 
 import anyio
@@ -12,6 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from conductor_app.access.commands.applications import create_key_of
 from conductor_app.access.models import AuditEntry
+from conductor_app.agents.protocol import ReplyStream
 from conductor_app.agents.tools import TOOLS
 from tests.api_fixtures import Api
 from tests.builders import simple
@@ -181,3 +183,25 @@ def test_an_invalid_message_gets_an_error_of_the_protocol(client, db, body):
 
 def test_other_methods_are_not_allowed(client, db):
     assert client.get("/mcp").status_code == 405
+
+
+def test_a_stream_is_closed_without_waiting_for_its_event_loop():
+    """An event loop that ends at this moment never replies, and the thread of the server would wait forever."""
+    free, received = Event(), list[str]()
+
+    class BusySession:
+        async def exchange(self, receive: Any, send: Any, *, json_response: bool) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            free.wait()
+            received.extend([(await receive())["type"], (await receive())["type"]])
+
+    stream: Any = ReplyStream(BusySession(), b"", lambda: True)  # type: ignore[arg-type]
+    closing = Thread(target=stream.close, daemon=True)
+    closing.start()
+    closing.join(5)
+    has_closed = not closing.is_alive()
+    free.set()
+
+    assert has_closed
+    assert list(stream) == []
+    assert received == ["http.request", "http.disconnect"]

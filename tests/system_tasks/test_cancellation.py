@@ -11,9 +11,11 @@ from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 from mcp.server import MCPServer
 
+from conductor_app.ai.workers.mcp_client import list_tools, with_server
+from conductor_app.ai.workers.messages import CallFailed
 from conductor_app.runs.models import Attempt
 from conductor_app.system_tasks import cancellation, registry
-from conductor_app.system_tasks.cancellation import CANCELLATIONS, Cancellation
+from conductor_app.system_tasks.cancellation import CANCELED, CANCELLATIONS, Cancellation
 from tests.ai.conftest import ai_step, chat
 from tests.ai.test_mcp import running_mcp_server
 from tests.api_fixtures import Api
@@ -161,6 +163,27 @@ def test_the_session_of_a_canceled_mcp_task_ends(api, settings):
 
     assert reported == [False]
     assert statuses() == ["CANCELED"]
+
+
+def test_the_session_of_an_mcp_task_that_was_canceled_before_ends_at_once(api, settings):
+    settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
+    api.define(ai_step("LIST_MCP_TOOLS", mcpServer="http://127.0.0.1:9/"))
+    api.start()
+    [attempt] = registry.claim_one("LIST_MCP_TOOLS")
+    failed: list[str] = []
+
+    def work() -> None:
+        with CANCELLATIONS.value.watching(attempt) as watched, pytest.raises(CallFailed) as error:
+            watched.cancel()
+            with_server("http://127.0.0.1:9/", {}, 20, list_tools)
+        failed.append(str(error.value))
+        connections.close_all()
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(10)
+
+    assert failed == [CANCELED]
 
 
 def test_a_task_that_goes_on_is_not_canceled(api, hanging):

@@ -1,12 +1,12 @@
 """Sessions with MCP servers over streamable HTTP, with the official client library."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import anyio
-import anyio.from_thread
-import anyio.lowlevel
 import httpx2
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
@@ -28,10 +28,10 @@ def with_server(
     seen: list[httpx2.Response | Exception] = []
 
     async def run() -> dict[str, Any]:
-        loop = anyio.lowlevel.current_token()
+        loop = asyncio.get_running_loop()
         with (
             anyio.fail_after(seconds) as scope,
-            current_cancellation().stopping_by(lambda: anyio.from_thread.run_sync(scope.cancel, token=loop)),
+            current_cancellation().stopping_by(partial(loop.call_soon_threadsafe, scope.cancel)),
         ):
             async with guarded_async_client(seconds, headers) as http:
                 http.event_hooks = {"response": [_recorder(seen)]}
