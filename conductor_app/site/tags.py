@@ -78,7 +78,7 @@ TIMELINE_BARS = {
     "gap": (8, 2, 0),
     "delay": (8, 2, 0),
     "hold": (6, 6, 1),
-    "typical": (1, 16, 2),
+    "typical": (1, 16, 0),
     "idle": (3, 12, 0),
 }
 

@@ -4,23 +4,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from .formatting import format_duration
+from .formatting import format_duration, format_elapsed
 
 MIN_WIDTH_PERCENT = 0.35
 """Minimum width of a segment in percent, so that it remains visible and clickable."""
-END_MARGIN = 15
-"""Percent of the axis before its end that gets no tick, because its label would be cut off."""
 MIN_TICK_DISTANCE, TICK_CHARACTER = 8, 1.4
 """Percent between two ticks, and of each character of the label between them."""
-STEPS = [n * 10**k for k in range(12) for n in (1, 2, 5)]
+END_CHARACTER = 1.8
+"""Percent of each character before the end of the axis, where a label would be cut off."""
 STEPS_MS = [
-    *(s for s in STEPS if s < 60_000),
-    *(m * 60_000 for m in (1, 2, 5, 10, 20, 30)),
-    *(h * 3_600_000 for h in (1, 2, 4, 6, 12)),
+    *(n * 10**k for k in range(3) for n in (1, 2, 5)),
+    *(n * unit for unit in (1_000, 60_000) for n in (1, 2, 5, 10, 15, 30)),
+    *(h * 3_600_000 for h in (1, 2, 6, 12)),
     *(d * 86_400_000 for d in (1, 2, 5, 10, 20, 50, 100)),
 ]
-LABEL_MARGIN = 14
-"""Percent of the axis that half the label of a gap needs."""
+LABEL_MARGIN = 28
+"""Percent of the axis that half the label of a gap needs, on a phone."""
 GAP_PERCENT = 6
 """Width of an idle time that is collapsed."""
 MAX_GAPS = 8
@@ -117,9 +116,9 @@ class TimeScale:
         for begin, end in self._stretches():
             for at in range(-(-(begin - since) // step) * step, end - since + 1, step):
                 percent = self.percent_of(since + at)
-                label = format_duration(at) if at else "0"
+                label = (format_duration if at % 1000 else format_elapsed)(at) if at else "0"
                 # After a minute, labels have whole seconds: ticks closer together would have the same one.
-                if percent < 100 - END_MARGIN and percent >= free and not (found and found[-1].label == label):
+                if free <= percent < 98 - END_CHARACTER * len(label) and not (found and found[-1].label == label):
                     found.append(AxisTick(f"{percent:.2f}%", label))
                     free = percent + max(MIN_TICK_DISTANCE, TICK_CHARACTER * len(label))
         return found
@@ -136,10 +135,10 @@ class TimeScale:
         return found
 
     def _stretches(self) -> Iterator[Stretch]:
-        """Yield the times between the gaps."""
+        """Yield the times between the gaps. The first one may be empty, so that the axis has its 0."""
         begin = self.begin
         for gap in self.gaps:
-            if gap[0] > begin:
+            if gap[0] >= begin:
                 yield begin, gap[0]
             begin = gap[1]
         yield begin, self.end

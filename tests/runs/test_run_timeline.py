@@ -111,9 +111,8 @@ def test_an_open_task_that_waits_for_a_person_is_not_called_running(operator, cl
 
 
 def test_a_row_has_the_time_of_the_work_the_attempts_and_a_long_time_in_the_queue(operator, clock, retried_run):
-    assert [line.note for line in operator.get(run_url(retried_run, task="-")).context["lines"]][
-        1
-    ] == "2 attempts · queued 7.0 s"
+    line = operator.get(run_url(retried_run, task="-")).context["lines"][1]
+    assert line.notes == ["2 attempts", "queued 7.0 s"]
     run = start_run_of(step("pack"))
     clock.advance(seconds=50)
     attempt = claim_next("pack")
@@ -122,7 +121,7 @@ def test_a_row_has_the_time_of_the_work_the_attempts_and_a_long_time_in_the_queu
 
     [line] = operator.get(run_url(run, task="-")).context["lines"]
 
-    assert (line.time, line.note) == ("30.0 s", "queued 50.0 s")
+    assert (line.time, line.notes) == ("30.0 s", ["queued 50.0 s"])
 
 
 def test_the_delay_before_a_retry_is_not_called_time_in_the_queue(operator, clock):
@@ -171,7 +170,7 @@ def test_the_panel_of_a_human_task_hides_its_definition(operator, clock):
 def test_the_idle_time_before_a_retry_is_collapsed(operator, retried_run):
     page = page_text(operator.get(run_url(retried_run, task="-")))
 
-    assert "10 min idle" in page and "Idle time, not to scale" in page
+    assert "10 min idle between executions" in page and "Time without work, not to scale" in page
     assert "10 min idle" not in page_text(operator.get(run_url(retried_run, task="-", **{"from": "0", "to": "13000"})))
 
 
@@ -181,8 +180,19 @@ def test_a_time_in_which_a_run_waits_for_a_person_is_not_called_idle(operator, c
     claim_and_report("pack")
     clock.advance(seconds=600)
 
-    page = page_text(operator.get(run_url(run, task="-")))
-    assert "10 min waiting" in page and "10 min idle" not in page
+    response = operator.get(run_url(run, task="-"))
+    page = page_text(response)
+    assert "10 min waiting for a person" in page and "10 min idle" not in page
+    assert response.context["ticks"][0].label == "0"
+
+
+def test_a_folded_loop_that_only_waits_has_a_bar(operator, clock):
+    run = start_run_of(loop("pages", human("approve"), times=2))
+    clock.advance(seconds=5)
+
+    line = operator.get(run_url(run, shut="pages", task="-")).context["lines"][0]
+
+    assert [segment.kind for segment in line.segments] == ["hold"]
 
 
 def test_the_duration_of_all_executions_is_compared_with_the_typical_one(operator, retried_run):

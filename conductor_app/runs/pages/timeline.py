@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ...core.step_types.waiting import Human
 from ...definitions.policies import type_label
 from ...tasks.queries.tasks import attempts_of_tasks
 from ...tasks.queries.waiting import brief_delays
@@ -37,9 +38,9 @@ from ..timeline.tree import (
     CANCELED,
     CHILD_SEPARATOR,
     COMPLETED,
-    CONTAINER_STEP_TYPES,
     FAILED,
     MAX_SPANS,
+    WAITING_STEP_TYPES,
     Folding,
     LoadedTree,
     NodeKind,
@@ -73,11 +74,11 @@ WORK_LEGEND = {
 }
 """Status and label of the work of workers in the legend, by display group."""
 LEGEND = {
-    HOLD: ("completed", gettext_lazy("Waiting for tasks, people, times or events")),
+    HOLD: ("", gettext_lazy("Waiting for tasks, people, times or events")),
     WAIT: ("", gettext_lazy("In the queue")),
     GAP: ("", gettext_lazy("Delay before an attempt")),
     USUAL: ("", gettext_lazy("Typical end")),
-    IDLE: ("", gettext_lazy("Idle time, not to scale")),
+    IDLE: ("", gettext_lazy("Time without work, not to scale")),
 }
 
 
@@ -86,7 +87,7 @@ class TimelineLine:
     """One row: a task, an iteration, branch or phase, or a summary of alike siblings.
 
     `address`: selects its task; empty if it has none. `fold_address`: opens or closes it. `time`: how long it took, or
-    why it is delayed. `note`: attempts and time in the queue. `counts`: the siblings of a summary by state.
+    why it is delayed. `notes`: attempts and time in the queue. `counts`: the siblings of a summary by state.
     """
 
     id: str
@@ -102,7 +103,7 @@ class TimelineLine:
     segments: tuple[TimelineSegment, ...]
     time: str
     description: str
-    note: str = ""
+    notes: Sequence[str] = ()
     counts: Sequence[tuple[SafeString, str]] = ()
     usual: TimelineSegment | None = None
     is_chosen: bool = False
@@ -155,7 +156,8 @@ class LineBuilder:
             text = format_duration(
                 sum(part[1] - part[0] for life in self._lives() if (part := overlap(life, (begin, end))))
             )
-            segments = self._strip(nodes) if not row.is_open or row.is_summary else self._bracket(row.node)
+            strip = self._strip(nodes) if not row.is_open or row.is_summary else ()
+            segments = strip or self._bracket(begin, end, state or nodes[0].state)
             title = format_counts(counts) if counts else ""
             return self._build_line(
                 row,
@@ -199,7 +201,7 @@ class LineBuilder:
             segments=task.segments,
             usual=task.usual if usual else None,
             time=text,
-            note=" · ".join(filter(None, (_count_attempts(len(task.attempts)), queued if is_long else ""))),
+            notes=[*filter(None, (_count_attempts(len(task.attempts)), queued if is_long else ""))],
             description=description % facts,
             is_slow=usual is not None and usual.is_slow(worked),
         )
@@ -263,12 +265,12 @@ class LineBuilder:
                     bars.append(TimelineSegment("work many", state, *extent, format_status(state)))
         return tuple(bars)
 
-    def _bracket(self, node: TreeNode) -> tuple[TimelineSegment, ...]:
-        """Return the span of an open node without a task."""
-        parts = [part for life in self._lives() if (part := overlap(life, (node.begin, node.end)))]
-        title = format_duration(node.end - node.begin)
+    def _bracket(self, begin: int, end: int, state: str) -> tuple[TimelineSegment, ...]:
+        """Return the span of an open node without a task, or of nodes without work."""
+        parts = [part for life in self._lives() if (part := overlap(life, (begin, end)))]
+        title = format_duration(end - begin)
         return tuple(
-            TimelineSegment(HOLD, node.state, *self.scale.extent(*part), title)
+            TimelineSegment(HOLD, state, *self.scale.extent(*part), title)
             for part in parts
             if self.scale.overlaps(*part)
         )
@@ -296,7 +298,10 @@ def legend_of(lines: Sequence[TimelineLine], has_gaps: bool) -> list[tuple[Timel
     groups = {status_tone(segment.status) for segment in segments if segment.kind.startswith(WORK)}
     shown = [(WORK, *row) for group, row in WORK_LEGEND.items() if group in groups]
     shown += [(kind, *row) for kind, row in LEGEND.items() if kind in kinds]
-    return [(TimelineSegment(kind, status, "1", "20", ""), str(label)) for kind, status, label in shown]
+    return [
+        (TimelineSegment(kind, status, *(("10", "2") if kind == USUAL else ("1", "20")), ""), str(label))
+        for kind, status, label in shown
+    ]
 
 
 def _count_attempts(count: int) -> str:
@@ -320,9 +325,7 @@ def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
         "lines": lines,
         "legend": legend_of(lines, bool(scale.gaps)),
         "ticks": scale.ticks(whole.begin),
-        "gaps": [
-            (gap, _gap_label(tree, scale.gaps[number], gap.label)) for number, gap in enumerate(scale.axis_gaps())
-        ],
+        "gaps": [(gap, _gap_label(tree, scale, scale.gaps[place])) for place, gap in enumerate(scale.axis_gaps())],
         "is_zoomed": (scale.begin, scale.end) != (whole.begin, whole.end),
         "zoom": zoom_links(scale, whole, query.address),
         "has_children": any(has_child_run(row.node) for row in tree.rows),
@@ -372,14 +375,15 @@ def row_window(rows: Sequence[TreeRow], page: int | None, chosen: str) -> Page[T
     return Paginator(rows, ROWS_ON_PAGE).get_page(page)
 
 
-def _gap_label(tree: LoadedTree, gap: Stretch, duration: str) -> str:
-    """Return the label of a collapsed time: the run waited for a person, a time or an event, or it was idle."""
-    waits = any(
-        span.begin <= gap[0] and span.end >= gap[1] and is_held_type(span.type)
-        for span in tree.spans
-        if span.type not in CONTAINER_STEP_TYPES
-    )
-    return (_("%(span)s waiting") if waits else _("%(span)s idle")) % {"span": duration}
+def _gap_label(tree: LoadedTree, scale: TimeScale, gap: Stretch) -> str:
+    """Return what a collapsed time was: the run had ended, waited for a person, a time or an event, or was idle."""
+    middle, facts = sum(gap) // 2, {"span": format_duration(gap[1] - gap[0])}
+    if scale.lives and not any(begin <= middle <= end for begin, end in scale.lives):
+        return _("%(span)s idle between executions") % facts
+    types = {span.type for span in tree.spans if span.begin <= middle <= span.end} & WAITING_STEP_TYPES
+    if types == {Human.type}:
+        return _("%(span)s waiting for a person") % facts
+    return (_("%(span)s waiting") if types else _("%(span)s idle")) % facts
 
 
 def _first_failed_address(view_model: RunViewModel, tree: LoadedTree, scale: TimeScale) -> str:

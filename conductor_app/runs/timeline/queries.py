@@ -22,12 +22,14 @@ from ...definitions.diagram.marks import StepMark, StepMarks
 from ...definitions.durations import TypicalDuration
 from ...utils import clock
 from ...utils.formatting import format_duration
-from ...utils.time_scale import MIN_WIDTH_PERCENT, Stretch, TimeScale, merge_stretches, overlap
+from ...utils.time_scale import Stretch, TimeScale, merge_stretches, overlap
 from ..models import Attempt, HistoryEntry, Run, Task
 from ..queries.retention import time_of_id
-from .tree import WAITING_STEP_TYPES, shown_status
+from .tree import LONG_STEP_TYPES, WAITING_STEP_TYPES, shown_status
 
 WAIT, DELAY, GAP, WORK, HOLD = "wait", "delay", "gap", "work", "hold"
+LEAST_USUAL_PERCENT = 1
+"""Percent of the width between the start and the typical end of a task, below which it is not marked."""
 USUAL, IDLE = "typical", "idle"
 """Kinds of bars beside those of attempts: the typical end of a task, and idle time of the run."""
 
@@ -54,7 +56,7 @@ class TaskRow:
     attempts: tuple[Attempt, ...]
     segments: tuple[TimelineSegment, ...]
     usual: TimelineSegment | None = None
-    """Typical end of the task: from the median to the 95th percentile."""
+    """Typical end of the task: a tick at the median."""
 
     @property
     def last(self) -> Attempt | None:
@@ -110,11 +112,11 @@ def _retry_gap(attempt: Attempt, following: Attempt, scale: TimeScale) -> Timeli
 
 def _expected_end(attempts: list[Attempt], scale: TimeScale, usual: TypicalDuration | None) -> TimelineSegment | None:
     begin = attempts[-1].started_at if attempts else None
-    if usual is None or begin is None or not scale.overlaps(begin + usual.p50, begin + usual.p95):
+    if usual is None or begin is None or not scale.overlaps(end := begin + usual.p50, end):
         return None
-    if scale.percent_of(begin + usual.p95) - scale.percent_of(begin) < 2 * MIN_WIDTH_PERCENT:
+    if scale.percent_of(end) - scale.percent_of(begin) < LEAST_USUAL_PERCENT:
         return None  # too small to distinguish from the bar
-    return TimelineSegment(USUAL, "", *scale.extent(begin + usual.p50, begin + usual.p95), usual.sentence)
+    return TimelineSegment(USUAL, "", *scale.extent(end, end), usual.sentence)
 
 
 def segments_of(attempt: Attempt, scale: TimeScale, now: int) -> Iterator[TimelineSegment]:
@@ -155,9 +157,10 @@ def hold_stretches(attempt: Attempt, scale: TimeScale, now: int) -> list[Stretch
 
 def _hold_segments(attempt: Attempt, scale: TimeScale, now: int) -> Iterator[TimelineSegment]:
     title = _("attempt %(number)s %(status)s") % {"number": attempt.number + 1, "status": attempt.status.lower()}
+    kind = HOLD if attempt.task.type in LONG_STEP_TYPES else WORK
     for begin, end in hold_stretches(attempt, scale, now):
         if scale.overlaps(begin, end):
-            yield _build_segment(HOLD, attempt, scale, begin, end, title)
+            yield _build_segment(kind, attempt, scale, begin, end, title)
 
 
 def _build_segment(kind: str, attempt: Attempt, scale: TimeScale, begin: int, end: int, title: str) -> TimelineSegment:

@@ -26,6 +26,8 @@ CONTAINER_STEP_TYPES = types_where("waits_for_tasks") | types_where("forks")
 
 WAITING_STEP_TYPES = frozenset((Human.type, PullWorkflowMessages.type, Wait.type, WaitForWebhook.type, Yield.type))
 """Step types that wait for people, times or events."""
+LONG_STEP_TYPES = WAITING_STEP_TYPES | types_where("waits_for_tasks") | {SubWorkflow.type}
+"""Step types without a worker that take time. The engine completes the others at once."""
 
 
 @dataclass(frozen=True, slots=True)
