@@ -14,7 +14,7 @@ from django.utils.translation import ngettext
 from ..access.visibility import visible
 from ..core.breakpoints import stops_of
 from ..core.failure_grouping import informative_line
-from ..core.states import COMPLETED, FAILED, FAILED_FOR_GOOD, PAUSED, RUN, RUNNING, TERMINATED, TIMED_OUT
+from ..core.states import COMPLETED, FAILED, PAUSED, RUN, RUNNING, TERMINATED, TIMED_OUT
 from ..core.step_types.decisions import Terminate
 from ..definitions.store import attempts_allowed, parsed_definition
 from ..runs.models import Attempt, Message, Run
@@ -30,6 +30,7 @@ from ..tasks.queries.waiting import (
     facts_of_attempts,
     interest_sort_key,
     load_wait_facts,
+    name_attempt,
     persons_of,
     verdicts_on,
     wait_reason,
@@ -219,20 +220,10 @@ def _terminate_step_cause(attempt: Attempt, run: Run) -> Cause:
 
 
 def _cause_at(attempt: Attempt, run: Run, sentence: str, depth: int) -> Cause:
-    which = _name_attempt(attempt, attempts_allowed(parsed_definition(run.resolved_definition_id), attempt.task))
+    which = name_attempt(attempt, attempts_allowed(parsed_definition(run.resolved_definition_id), attempt.task))
     reason = _failure_inside(attempt, depth) or informative_line(attempt.reason) or _("no reason given")
     facts = {"task": attempt.task.label, "which": which, "reason": reason}
     return Cause(sentence % facts, str(attempt.task), attempt.id, attempt.child_id, attempts=(attempt,))
-
-
-def _name_attempt(attempt: Attempt, tries: int | None) -> str:
-    number = attempt.number + 1
-    if attempt.status == FAILED_FOR_GOOD:
-        return _("attempt %(number)s, not retried because the error is terminal") % {"number": number}
-    if not tries:
-        return _("attempt %(number)s") % {"number": number}
-    # A retry by an operator may exceed the attempts that the policy allows.
-    return _("attempt %(number)s of %(tries)s") % {"number": number, "tries": max(tries, number)}
 
 
 def _failure_inside(attempt: Attempt, depth: int) -> str:

@@ -293,5 +293,8 @@ def test_a_person_whose_grants_were_reduced_sees_at_once_what_is_left(teams):
 
     assert not [page for page in shown() if f"{ALPHA}_order" in page]
     assert f"{ALPHA}_approval" in shown()[0]
-    assert client.get(failed).status_code == 404
+    refused, unknown = client.get(failed), client.get("/admin/conductor/run/no-such-run/change/")
+    assert (refused.status_code, unknown.status_code) == (404, 404)
+    for each in (refused, unknown):
+        assert "exists, or your grants do not include its workflow." in each.content.decode()
     assert client.post(f"/admin/conductor/run/{teams[ALPHA].runs['human']}/do/pause/").status_code == 403

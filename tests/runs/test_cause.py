@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.explanations.cause import failure_reasons, run_cause
-from conductor_app.runs.commands import control
+from conductor_app.runs.commands import control, repair
 from conductor_app.tasks.queries.waiting import verdicts_on
 from tests.builders import human, join, simple, step_of, sub_workflow, terminate, wait
 from tests.scenario import (
@@ -31,6 +31,28 @@ def test_a_failed_run_names_the_task_the_attempt_and_the_first_line_of_the_reaso
     claim_and_report("charge", "FAILED", reason="502 from gateway\nTraceback (most recent call last)")
 
     assert read_cause(run) == "Failed at `charge`, attempt 2 of 2: 502 from gateway"
+
+
+def test_a_retry_by_hand_beyond_the_policy_is_named_as_such(clock):
+    define_task("charge", retryCount=0)
+    run = start_run_of(simple("charge"))
+    claim_and_report("charge", "FAILED", reason="no funds")
+    repair.retry(run.pk, "olga")
+    claim_and_report("charge", "FAILED", reason="no funds")
+
+    assert read_cause(run) == "Failed at `charge`, attempt 2, retried by hand: no funds"
+
+
+def test_attempts_after_a_rerun_are_counted_from_the_rerun(clock):
+    define_task("charge", retryCount=1, retryDelaySeconds=0)
+    run = start_run_of(simple("charge"))
+    claim_and_report("charge", "FAILED", reason="no funds")
+    claim_and_report("charge", "FAILED", reason="no funds")
+    repair.rerun(run.pk, "olga", attempt_id=newest_attempt_of(run, "charge").pk)
+    claim_and_report("charge", "FAILED", reason="no funds")
+    claim_and_report("charge", "FAILED", reason="no funds")
+
+    assert "attempt 3, 2 of 2 since the rerun" in read_cause(run), read_cause(run)
 
 
 def test_a_failure_without_a_reason_is_reported_as_such(clock):

@@ -299,7 +299,7 @@ def test_a_reopened_run_that_waits_at_both_limits_takes_few_queries(
         with django_assert_max_num_queries(15):
             page = page_text(client.get(run_url(run, task="ship")))
     assert "1 of 1 tasks of this name run" in page and "2 of 2 starts in 60 s" in page
-    assert "Executions 2, the last one" in page
+    assert "Executions 2 in " in page
 
 
 def test_a_second_task_that_waits_at_its_own_limits_takes_few_queries(operator, clock, django_assert_max_num_queries):
@@ -460,6 +460,20 @@ def test_the_panel_of_a_failed_task_says_why_it_is_not_retried(operator, clock, 
         claim_and_report("charge", outcome, reason="no funds")
 
     assert why in page_text(operator.get(run_url(run)))
+
+
+def test_an_attempt_that_a_retry_by_hand_began_is_marked_and_said_not_to_be_repeated(operator, clock):
+    define_task("charge", retryCount=0)
+    run = start_run_of(simple("charge"))
+    claim_and_report("charge", "FAILED", reason="no funds")
+    clock.advance(seconds=5)
+    retry_rerun_restart.retry(run.pk, "olga")
+    clock.advance(seconds=5)
+    claim_and_report("charge", "FAILED", reason="no funds")
+
+    page = page_text(operator.get(run_url(run)))
+    assert page.count("started by hand") == 1
+    assert "Not retried: this attempt was a retry by hand, which is not repeated." in page
 
 
 def test_a_failed_step_without_a_task_definition_says_that_such_steps_are_not_retried(operator, clock):

@@ -20,6 +20,7 @@ from ...web.links import run_address
 from ...web.pages import require_permission, require_permission_on_any, show_refusal
 from ..commands import control, repair
 from ..models import Run
+from .view_model import no_such_run
 
 
 def label_context(run: Run) -> dict[str, Any]:
@@ -44,7 +45,7 @@ def require_run_permission(request: HttpRequest, permission: str, run_id: str) -
     require_permission_on_any(request, permission)
     run = visible(Run.objects.filter(pk=run_id)).only("name").first()
     if run is None:
-        raise Http404(_("No such run: %(id)s.") % {"id": run_id})
+        raise Http404(no_such_run(run_id))
     require_permission(request, permission, run)
 
 

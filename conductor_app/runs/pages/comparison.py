@@ -20,6 +20,7 @@ from ..models import Run
 from ..queries.comparison import ComparedRow, RunComparison, compare_runs, comparison_candidates, find_run_id
 from ..queries.recent import run_keys
 from ..timeline.tree import FAILED_STATUSES
+from .view_model import no_such_run
 
 CANDIDATE_LABELS = {
     "last success": gettext_lazy("last success"),
@@ -136,5 +137,5 @@ def _duration_text(run: Run) -> str:
 def _find_run(run_id: str) -> Run:
     run = visible(Run.objects.filter(pk=run_id)).first()
     if run is None:
-        raise NotFound(_("No such run: %(id)s.") % {"id": run_id[:64]})
+        raise NotFound(no_such_run(run_id))
     return run

@@ -58,6 +58,7 @@ from .view_model import (
     RunViewModel,
     find_readable_run,
     head_context,
+    no_such_run,
     opened_panel,
     run_view_model,
     status_chips,
@@ -324,5 +325,5 @@ def _find_run(request: HttpRequest, run_id: str) -> Run:
     require_permission_on_any(request, VIEW_PERMISSION)
     run = find_readable_run(run_id)
     if run is None:
-        raise Http404(_("No such run: %(id)s.") % {"id": run_id})
+        raise Http404(no_such_run(run_id))
     return run

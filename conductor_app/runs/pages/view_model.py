@@ -196,7 +196,8 @@ def opened_panel(view_model: RunViewModel) -> TaskPanel | None:
     cause = view_model.cause
     persons = {cause.attempt_id: cause.person} if cause.person else {}
     known = view_model.known_verdicts
-    return task_panel(view_model.run, view_model.task, view_model.query, known, view_model.now, persons)
+    reopened = {life.begin for life in view_model.lives[1:]}
+    return task_panel(view_model.run, view_model.task, view_model.query, known, view_model.now, persons, reopened)
 
 
 def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
@@ -209,7 +210,7 @@ def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
     facts = [
         (_("Duration"), "" if later else format_html("{} {}", duration, slow)),
         (_("Typical"), str(usual or "")),
-        *_describe_lives(view_model.lives),
+        (_("Executions"), _describe_lives(view_model.lives)),
         (_("Starts") if later else _("Started"), relative_time(run.created_at, view_model.now)),
         (_("Ended"), relative_time(run.ended_at, view_model.now) if run.ended_at else ""),
         (_("Started by"), run.started_by),
@@ -224,17 +225,14 @@ def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in facts if value not in ("", None)]
 
 
-def _describe_lives(lives: list[RunLife]) -> list[tuple[str, str]]:
-    """Return the facts that explain the duration of a reopened run: its executions, and the time between them."""
-    if len(lives) < 2:
-        return []
+def _describe_lives(lives: list[RunLife]) -> str:
+    """Return how often a reopened run was executed, the time from its first start to its end, and the last execution.
+
+    The duration of the run is less than that time: it does not count the time between the executions.
+    """
     total, last = lives[-1].end - lives[0].begin, lives[-1].duration_ms
-    idle = max(total - sum(life.duration_ms for life in lives), 0)
-    return [
-        (_("Executions"), _("%(count)s, the last one %(last)s") % {"count": len(lives), "last": format_duration(last)}),
-        (_("Time between the executions"), format_duration(idle)),
-        (_("From the first start to the end"), format_duration(total)),
-    ]
+    facts = {"count": len(lives), "total": format_duration(total), "last": format_duration(last)}
+    return _("%(count)s in %(total)s, the last one %(last)s") % facts if len(lives) > 1 else ""
 
 
 def _parent_and_children(run: Run) -> dict[str, Any]:
@@ -268,6 +266,13 @@ def find_readable_run(run_id: str) -> Run | None:
         runs = runs.annotate(has_model_calls=model_use.has_calls)  # type: ignore[no-redef]  # see above
     found = with_labels(annotate_documents(annotate_key_inputs(runs), DOCUMENTS)).filter(pk=run_id)
     return visible(found).first()
+
+
+def no_such_run(run_id: str) -> str:
+    """Return the sentence for a run that the actor cannot open. It is the same whether the run exists or not."""
+    if sees_all_runs():
+        return _("No such run: %(id)s.") % {"id": run_id[:64]}
+    return _("No run %(id)s exists, or your grants do not include its workflow.") % {"id": run_id[:64]}
 
 
 BAR_WIDTH, HEIGHT, LEAST = 6, 28, 4

@@ -4,7 +4,7 @@ A log shows the newest lines first, older ones behind a link.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -185,6 +185,7 @@ class AttemptColumn:
     reason: str
     is_chosen: bool
     address: str
+    is_by_hand: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,11 +308,18 @@ class TaskPanel:
 
 
 def task_panel(
-    run: Run, task: Task, query: RunPageQuery, known: KnownVerdicts, now: int, persons: Mapping[str, str]
+    run: Run,
+    task: Task,
+    query: RunPageQuery,
+    known: KnownVerdicts,
+    now: int,
+    persons: Mapping[str, str],
+    reopened: Collection[int] = (),
 ) -> TaskPanel:
     """Return the panel of a task, with the attempt whose number (from 1) is in the address, otherwise the last one.
 
-    `persons`: for whom attempts wait, as far as it is known, by their ids.
+    `persons`: for whom attempts wait, as far as it is known, by their ids. `reopened`: when a retry or rerun opened the
+    run again.
     """
     number = query.number("attempt")
     attempts = attempts_of(task, number)
@@ -326,7 +334,8 @@ def task_panel(
     ]
     attempt = next(iter(chosen or attempts[-1:]), None)
     attempt_columns = [
-        _attempt_column(each, attempt, now, query.address(attempt=each.number + 1)) for each in attempts[-MAX_ATTEMPTS:]
+        _attempt_column(each, attempt, now, query.address(attempt=each.number + 1), each.scheduled_at in reopened)
+        for each in attempts[-MAX_ATTEMPTS:]
     ]
     panel = attempt_panel(attempt, attempt_columns, len(attempts) - len(attempt_columns), known, now, query)
     return replace(panel, wait=_wait_sentence(attempt, persons, now)) if attempt is not None else panel
@@ -454,7 +463,9 @@ def _shorten(value: Any) -> str:
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
-def _attempt_column(attempt: Attempt, selected: Attempt | None, now: int, address: str) -> AttemptColumn:
+def _attempt_column(
+    attempt: Attempt, selected: Attempt | None, now: int, address: str, is_by_hand: bool
+) -> AttemptColumn:
     return AttemptColumn(
         attempt,
         render_badge(shown_status(attempt.task.type, attempt.status)),
@@ -463,4 +474,5 @@ def _attempt_column(attempt: Attempt, selected: Attempt | None, now: int, addres
         informative_line(attempt.reason, 160),
         selected is not None and selected.pk == attempt.pk,
         address,
+        is_by_hand and attempt.number > 0,
     )

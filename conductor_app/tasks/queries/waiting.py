@@ -26,7 +26,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from ...access.visibility import visible
 from ...core.breakpoints import stops_of
 from ...core.failure_grouping import informative_line
-from ...core.snapshot import NEVER
+from ...core.snapshot import FIRST_NUMBER, NEVER
 from ...core.states import EXPIRED, FAILED, FAILED_FOR_GOOD, PAUSED
 from ...core.step_types.forks import ExclusiveJoin, Join
 from ...core.step_types.loops import DoWhile, ForEach, ForEachItem
@@ -455,6 +455,26 @@ def wait_reason(
     return WaitReason("engine", sentence, brief, None if ends else attempt.scheduled_at)
 
 
+def _count_tries(attempt: Attempt) -> int:
+    """Return the number of attempts since the task was last entered: those before a rerun do not count."""
+    return attempt.number + 1 - (attempt.task.step_state.get(FIRST_NUMBER, 0) if attempt.number else 0)
+
+
+def name_attempt(attempt: Attempt, tries: int | None) -> str:
+    """Return which attempt it is, and of how many. `tries`: the attempts that its policy allows, if known."""
+    facts = {"number": attempt.number + 1, "tries": tries}
+    if attempt.status == FAILED_FOR_GOOD:
+        return _("attempt %(number)s, not retried because the error is terminal") % facts
+    if not tries:
+        return _("attempt %(number)s") % facts
+    facts["tried"] = tried = _count_tries(attempt)
+    if tried > tries:
+        return _("attempt %(number)s, retried by hand") % facts
+    if tried <= attempt.number:
+        return _("attempt %(number)s, %(tried)s of %(tries)s since the rerun") % facts
+    return _("attempt %(number)s of %(tries)s") % facts
+
+
 def why_not_retried(attempt: Attempt, tries: int | None, *, has_policy: bool = True) -> str:
     """Return why the policy of a failed attempt allows no other one, or an empty text.
 
@@ -462,13 +482,15 @@ def why_not_retried(attempt: Attempt, tries: int | None, *, has_policy: bool = T
     """
     if attempt.status == FAILED_FOR_GOOD:
         return _("Not retried: the worker reported an error that no retry can solve.")
-    if attempt.status not in (FAILED, EXPIRED) or tries is None or attempt.number + 1 < tries:
+    if attempt.status not in (FAILED, EXPIRED) or tries is None or (tried := _count_tries(attempt)) < tries:
         return ""
+    if tried > tries:
+        return _("Not retried: this attempt was a retry by hand, which is not repeated.")
     if tries == 1 and not has_policy:
         return _("Not retried: it has no task definition; steps without one are not retried.")
     if tries == 1:
         return _("Not retried: its definition allows no retries.")
-    return _("Not retried: all %(count)s attempts have failed.") % {"count": attempt.number + 1}
+    return _("Not retried: all %(count)s attempts have failed.") % {"count": tried}
 
 
 def brief_delays(attempts: Iterable[Attempt], now: int) -> dict[str, str]:
@@ -522,10 +544,9 @@ def _describe_delay(attempt: Attempt, tries: int | None, now: int) -> tuple[str,
         return sentence % facts, _("returned, due in %(left)s") % facts
     if not attempt.number:
         return _("`%(task)s` starts in %(left)s") % facts, _("due in %(left)s") % facts
-    which = (_("(attempt %(number)s of %(tries)s)") if tries else _("(attempt %(number)s)")) % {**facts, "tries": tries}
     error = _("; previous error: %(reason)s") % {"reason": informative_line(attempt.reason)} if attempt.reason else ""
     sentence = _("retry of `%(task)s` in %(left)s") % facts
-    return f"{sentence} {which}{error}", _("attempt %(number)s in %(left)s") % facts
+    return f"{sentence} ({name_attempt(attempt, tries)}){error}", _("attempt %(number)s in %(left)s") % facts
 
 
 def _describe_work(attempt: Attempt, now: int) -> str:
