@@ -6,6 +6,8 @@ Some filters have an index. The others scan the newest runs that those leave.
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
+from operator import and_
 from typing import Any, cast
 
 from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, QuerySet, Subquery, TextField, Value
@@ -93,7 +95,7 @@ SCANNING_FILTERS: dict[str, Callable[[RunQuerySet, Any], ScannedRuns]] = {
     "error": _scan_reason,
     "inside": _scan_document,
 }
-MAX_IDS, MAX_ID_DIGITS = 1_000, 19
+MAX_IDS, MAX_ID_DIGITS, MAX_WORDS = 1_000, 19, 5
 UNSUCCESSFUL_STATUSES = ("FAILED", "TIMED_OUT")
 MAX_EXAMINED = 10_000
 """Maximum number of runs of an operation that are looked up afterwards."""
@@ -104,7 +106,8 @@ def search_runs(found: RunQuerySet, term: str) -> RunQuerySet | ScannedRuns:
 
     A term is tried as the prefix of a run id, as a correlation id, and as part of a definition name. The first that
     matches is used. Each try is a separate query without the other filters, so that one index serves it. Otherwise the
-    runs are those whose keys contain the term, as lists show them, among the newest.
+    runs are those whose keys contain the term, as lists show them, or whose names and keys contain each word of it,
+    among the newest.
 
     Raises:
         Invalid: when a query is malformed.
@@ -122,10 +125,18 @@ def search_runs(found: RunQuerySet, term: str) -> RunQuerySet | ScannedRuns:
     found_names = {term, *names.distinct()[:20]}
     if len(found_names) > 1 or visible(Run.objects.filter(name=term)).exists():
         return found.filter(name__in=found_names)
-    return _scan_newest(found, SEARCHED_KEYS, has_key_with(term))
+    return _scan_newest(found, SEARCHED_KEYS, shows_words(term))
 
 
-def has_key_with(term: str) -> Q:
+def shows_words(term: str) -> Q:
+    """Return the condition that the key of a run contains a term, or its name and key contain each word of it."""
+    words, condition = term.split(), _has_key_with(term)
+    if 1 < len(words) <= MAX_WORDS:
+        condition |= reduce(and_, (Q(name__icontains=word) | _has_key_with(word) for word in words))
+    return condition
+
+
+def _has_key_with(term: str) -> Q:
     """Return the condition that a correlation id contains a term, or a small input of a run without one does.
 
     A list shows a number of the input with the name of its field: `orderId 4711`.

@@ -23,7 +23,7 @@ from django.utils.translation import gettext_lazy, gettext_noop
 from ..access.authentication import current_actor
 from ..access.permissions import EXECUTE, WORKFLOW_DEF
 from ..access.visibility import allowed_to, may, shown_to, visible
-from ..bulk.selections import has_key_with
+from ..bulk.selections import shows_words
 from ..core.failure_grouping import informative_line
 from ..core.step_types.base import queue_name
 from ..db.fields import LAST_ID_PART
@@ -189,7 +189,7 @@ def find_runs(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     matching = (_keyed_runs().filter(each).order_by("-created_at") for each in conditions)
     found = [run for runs in matching for run in _rank_runs(runs)[:MAX_PER_SOURCE]]
     newest = visible(Run.objects.all()).order_by("-created_at").values("pk")[:MAX_SCANNED_KEYS]
-    parts = _keyed_runs().filter(has_key_with(term), pk__in=newest).order_by("-created_at")
+    parts = _keyed_runs().filter(shows_words(term), pk__in=newest).order_by("-created_at")
     for run in found or _rank_runs(parts)[:MAX_PER_SOURCE]:
         yield _run_hit(run, run_key(run).text if run.correlation_id or not found else run.pk)
 

@@ -36,6 +36,19 @@ def test_the_plain_search_finds_a_part_of_the_key_that_a_list_shows(operator, ke
         assert [place for place, run in enumerate(keyed) if run.pk in page] == list(places), term
 
 
+def test_a_search_for_several_words_finds_the_runs_that_show_all_of_them(operator, keyed):
+    for term, places in [
+        ("order 4711", (0, 1, 2)),
+        ("4711 ORDER", (0, 1, 2)),
+        ("ORDER A-47", (1,)),
+        ("order 13", ()),
+        ("a b c d e f", ()),
+    ]:
+        for address in (RUNS, FOUND):
+            page = html(operator.get(address, {"q": term}))
+            assert [place for place, run in enumerate(keyed) if run.pk in page] == list(places), (address, term)
+
+
 def test_the_palette_finds_runs_by_a_part_of_their_keys(operator, keyed):
     page = html(operator.get(FOUND, {"q": "4711"}))
 
