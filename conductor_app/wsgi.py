@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.core.wsgi import get_wsgi_application
 
+from .utils import clock, process_state
 from .web.client_views import mark_slashes, refusal, without_empty_segments
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
@@ -101,3 +102,4 @@ def with_prefix(application: Application, prefix: str) -> Application:
 application = with_refusals(with_worker_requests(get_wsgi_application()))
 application = with_slashes_in_names(with_chunked_bodies(application))
 application = with_prefix(application, settings.FORCE_SCRIPT_NAME or "")
+process_state.server_started.value = clock.now()

@@ -241,7 +241,7 @@ def _record_pass(name: str, began: int, handled: int, error: str, lag: int) -> N
     if not handled and not error and _is_recorded(name, began):
         return
     _recorded_at.value[name] = began
-    row, _ = SweepPass.objects.get_or_create(name=name)
+    row, _ = SweepPass.objects.get_or_create(name=name, defaults={"began_at": began})
     row.began_at, row.ended_at, row.handled = began, clock.now(), handled
     row.handled_in_all, row.lag_ms = row.handled_in_all + handled, lag
     if handled:

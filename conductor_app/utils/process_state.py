@@ -59,4 +59,6 @@ class ProcessState:
 _state = ProcessState()
 slot, reset = _state.slot, _state.reset
 wiring = Wiring
+server_started: Wiring[int] = wiring(0)
+"""When the web server started, in epoch milliseconds. 0: this process is no web server."""
 os.register_at_fork(after_in_child=reset)

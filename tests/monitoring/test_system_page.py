@@ -5,11 +5,15 @@ import sys
 from html import unescape
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from conductor_app.apps import check_script_isolation
 from conductor_app.monitoring.commands import _probe, isolation_warnings, script_isolation
 from conductor_app.monitoring.models import ServerClock
+from conductor_app.processes.sweeps import run_and_record_sweep
 from conductor_app.tasks.models import SweepPass
+from conductor_app.utils import process_state
 from conductor_app.utils.background import registered_work
 from tests.page_text import html, page_text
 
@@ -23,7 +27,7 @@ def record_pass(name: str, clock, ago: int = 0, **more) -> None:
 
 
 def test_a_new_server_explains_how_to_start_its_sweeps(operator):
-    assert "No sweep has run yet" in page_text(operator.get(SYSTEM))
+    assert "No background job has run yet" in page_text(operator.get(SYSTEM))
 
 
 def test_a_healthy_server_reports_no_problems(operator, clock):
@@ -35,7 +39,8 @@ def test_a_healthy_server_reports_no_problems(operator, clock):
 
     assert advice == []
     assert (
-        "Every sweep runs on time" in page and "None" not in page.partition("Recommendations")[2].partition("Sweeps")[0]
+        "Every background job runs on time" in page
+        and "None" not in page.partition("Recommendations")[2].partition("Last pass")[0]
     )
     assert "all applied" in page
 
@@ -58,6 +63,32 @@ def test_a_late_or_failing_sweep_has_advice(operator, clock):
     assert "wake_runs last ran 2 min ago. Check that Celery beat and a worker are running." in page
     assert "handle_due_timers is 9.0 s behind" in page
     assert "deliver_messages is failing: OperationalError: gone" in page
+
+
+def test_a_job_that_has_not_run_since_a_restart_is_late_after_its_interval_only(operator, clock, monkeypatch):
+    record_pass("measure_usual", clock, ago=86_400_000)
+    record_pass("wake_runs", clock)
+    monkeypatch.setattr(process_state.server_started, "value", clock.now() - 30_000)
+    assert operator.get(SYSTEM).context["advice"] == [] and "on time" in page_text(operator.get("/admin/status-bar/"))
+
+    clock.advance(seconds=200)
+    SweepPass.objects.filter(name="wake_runs").update(began_at=clock.now())
+
+    assert "measure_usual last ran 1 d ago" in page_text(operator.get(SYSTEM))
+    overview = page_text(operator.get("/admin/"))
+    assert "measure_usual has not run since" in overview and "Timers are not handled" not in overview
+
+
+def test_a_job_that_runs_for_the_first_time_has_begun(operator, clock):
+    def measure(_limit: int) -> int:
+        assert SweepPass.objects.filter(name="measure_usual").count() == 0
+        return 0
+
+    with CaptureQueriesContext(connection) as statements:
+        run_and_record_sweep("measure_usual", measure)
+
+    [inserted] = [each["sql"] for each in statements if each["sql"].startswith("INSERT")]
+    assert str(clock.now()) in inserted
 
 
 def test_the_system_page_lists_the_hosts_and_advises_about_wrong_clocks(operator):

@@ -50,6 +50,7 @@ from ...web.charts import TrendChart, build_markers, sparkline
 from ...web.links import failure_group_address, queue_address, run_address
 from ...web.pages import MAX_COUNTED, Page, require_permission, show_refusal
 from ..queries.health import (
+    TIMER_SWEEPS,
     EngineHealth,
     OpenWork,
     count_open_work,
@@ -331,7 +332,12 @@ def _counts_runs(numbers: dict[str, Any]) -> bool:
 
 def _sweep_rows(health: EngineHealth, now: int) -> list[dict[str, Any]]:
     return [
-        {"sweep": sweep, "is_late": is_sweep_late(sweep, now), "began": relative_time(sweep.began_at, now)}
+        {
+            "sweep": sweep,
+            "is_late": is_sweep_late(sweep, now),
+            "began": relative_time(sweep.began_at, now),
+            "holds_timers": sweep.name in TIMER_SWEEPS,
+        }
         for sweep in health.troubled_sweeps
     ]
 

@@ -177,6 +177,7 @@ SWEEP_INTERVALS_MS = {
     "ring_alerts": MINUTE,
 }
 """Intervals of sweeps that run less often. They are late after two missed passes."""
+TIMER_SWEEPS = ("handle_due_timers", "wake_runs", "pass_deadlines")
 LEVELS = (
     (30 * SECOND, "failed", gettext_lazy("Behind schedule")),
     (3 * SECOND, "waiting", gettext_lazy("Slow")),
@@ -208,7 +209,7 @@ def engine_health(now: int) -> EngineHealth:
     )
     sweeps = list(rows.order_by("name"))
     if not sweeps:
-        return EngineHealth("waiting", _("Engine not running"), _("no sweep has run yet"))
+        return EngineHealth("waiting", _("Engine not running"), _("no background job has run yet"))
     undelivered = sweeps[0].undelivered or 0
     troubled_sweeps = tuple(sweep for sweep in sweeps if is_sweep_late(sweep, now) or has_sweep_failed(sweep))
     if troubled_sweeps and not sees_all_runs():
@@ -241,8 +242,10 @@ def _measure_lag(behind: int) -> EngineHealth:
 
 
 def is_sweep_late(sweep: SweepPass, now: int) -> bool:
-    """Return True if the sweep has not run within its interval."""
-    return now - sweep.began_at > LATE_AFTER_MS + 2 * SWEEP_INTERVALS_MS.get(sweep.name, 0)
+    """Return True if the sweep has not run within its interval, which begins at the earliest with the server."""
+    return now - max(sweep.began_at, process_state.server_started.value) > LATE_AFTER_MS + 2 * SWEEP_INTERVALS_MS.get(
+        sweep.name, 0
+    )
 
 
 def has_sweep_failed(sweep: SweepPass) -> bool:
@@ -257,8 +260,12 @@ def _earliest(rows: QuerySet) -> Subquery:
 
 def _late_sentence(sweeps: Sequence[SweepPass], now: int) -> list[str]:
     late = [sweep for sweep in sweeps if is_sweep_late(sweep, now)]
-    sentence = _("timers are not processed: %(sweep)s last ran %(span)s ago")
-    return [sentence % {"sweep": sweep.name, "span": format_duration(now - sweep.began_at)} for sweep in late]
+    timers, other = _("timers are not processed: %(sweep)s last ran %(span)s ago"), _("%(sweep)s last ran %(span)s ago")
+    return [
+        (timers if sweep.name in TIMER_SWEEPS else other)
+        % {"sweep": sweep.name, "span": format_duration(now - sweep.began_at)}
+        for sweep in late
+    ]
 
 
 def _failing_sentence(sweeps: Sequence[SweepPass]) -> list[str]:

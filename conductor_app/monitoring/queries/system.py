@@ -117,7 +117,7 @@ def operator_advice(found: list[SweepStatus], database: DatabaseStatus, now: int
     """Yield recommendations for the operator: sweeps first, then database, backlog and settings."""
     if not found:
         yield OperatorAdvice(
-            "failed", _("No sweep has run yet. Start a Celery worker and Celery beat, or use `make run`.")
+            "failed", _("No background job has run yet. Start a Celery worker and Celery beat, or use `make run`.")
         )
     for status in found:
         if status.word == "late":
