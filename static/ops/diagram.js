@@ -8,7 +8,7 @@
 (() => {
   "use strict";
 
-  const MIN = 0.1, MAX = 2.5, STEP = 1.25, LEAST = 0.6, LEAST_FIT = 0.5, LEAST_FIT_ON_PHONE = 0.92, READABLE = 0.85, DRAG = 4;
+  const MIN = 0.1, MAX = 2.5, STEP = 1.25, LEAST = 0.6, LEAST_FIT = 0.5, LEAST_FIT_ON_PHONE = 0.45, READABLE = 0.85, DRAG = 4;
   const states = new Map();
   const partsOf = (box) => ({ view: box.querySelector(".diagram"), svg: box.querySelector(".diagram-svg"), map: box.querySelector(".diagram-map") });
   const sizeOf = (svg) => svg.getAttribute("viewBox").split(" ").slice(2).map(Number);
@@ -28,7 +28,7 @@
   const initialScale = (view, svg) => {
     const scale = view.clientWidth / sizeOf(svg)[0], isPhone = innerWidth < 1000;
     if (scale < (isPhone ? LEAST_FIT_ON_PHONE : LEAST_FIT)) return isPhone ? 1 : READABLE;
-    return Math.min(Math.max(scale, LEAST), 1);
+    return Math.min(isPhone ? scale : Math.max(scale, LEAST), 1);
   };
 
   // Set the scale; the point of the view at (x, y) stays where it is.

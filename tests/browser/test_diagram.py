@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from conductor_app.definitions.models import WorkflowDefinition
 from tests.browser.page_checks import NARROW, assert_usable_by_everybody, has_no_horizontal_scroll
-from tests.builders import loop, simple, step_of
+from tests.builders import loop, simple, step_of, switch
 from tests.scenario import claim_and_report, define_task, define_workflow, start_run
 
 BRANCHES = [[simple(f"branch_{number}")] for number in range(8)]
@@ -73,6 +73,14 @@ def test_the_texts_stay_readable_on_a_phone_and_without_javascript(page, large):
            })"""
     )
     assert min(sizes) >= 11
+
+
+def test_a_diagram_of_two_columns_opens_whole_on_a_phone(page, transactional_db):
+    define_workflow("trip", switch("route", {"fast": [simple("fly")]}, [simple("walk")]))
+    page.set_viewport_size(NARROW)
+    page.goto(f"/admin/conductor/run/{start_run('trip').pk}/change/?tab=diagram&task=-")
+
+    assert width_of_drawing(page) <= view_of(page).evaluate("view => view.clientWidth")
 
 
 def test_no_text_leaves_its_box(page, large):

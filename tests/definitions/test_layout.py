@@ -5,8 +5,9 @@ from itertools import combinations
 
 import pytest
 
-from conductor_app.definitions.diagram.canvas import Diagram
+from conductor_app.definitions.diagram.canvas import Diagram, text_width
 from conductor_app.definitions.diagram.layout import diagram
+from conductor_app.definitions.diagram.marks import StepMark, StepMarks
 from tests.builders import simple, step_of
 
 LOOP = step_of("DO_WHILE", "poll", loopCondition="$.poll['iteration'] < 12", loopOver=[simple("ask"), simple("answer")])
@@ -35,6 +36,15 @@ ALL_STEPS = [
 
 def draw(*steps, **more) -> Diagram:
     return diagram({"tasks": list(steps)}, **more)
+
+
+def test_the_drawing_is_wide_enough_for_the_label_of_the_case_that_a_run_took():
+    route = step_of("SWITCH", "route", decisionCases={"fast": [simple("fly")]}, defaultCase=[])
+    layout = draw(route, step_marks=StepMarks({"route": StepMark("COMPLETED", value="not fast")}))
+
+    [label] = [each for each in layout.labels if each.is_decided]
+    assert label.text == "otherwise: not fast"
+    assert label.x + text_width(label.text, is_bold=True) <= layout.width
 
 
 def find_box(layout: Diagram, ref: str):

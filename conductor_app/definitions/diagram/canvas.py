@@ -362,8 +362,16 @@ class Canvas:
         shorter = drop_shared_parts((node.full_title for node in self.nodes), width, keeps_start=True)
         for node in self.nodes:
             node.short_caption = shorter.get(node.full_title, "")
+        ends = (each.x + round(text_width(each.text, is_bold=each.is_decided)) + 4 for each in self.labels)
         return Diagram(
-            self.width, self.height, self.nodes, self.edges, self.labels, self.frames, self.dots, is_cut=self.is_cut
+            max([self.width, *ends]),
+            self.height,
+            self.nodes,
+            self.edges,
+            self.labels,
+            self.frames,
+            self.dots,
+            is_cut=self.is_cut,
         )
 
 

@@ -24,7 +24,6 @@ from ...core.definition import (
 )
 from ...core.primitives import JsonValue
 from ...core.step_types.sub_workflows import SubWorkflow
-from ...core.step_types.waiting import Human, Wait, WaitForWebhook, Yield
 from .canvas import (
     BOX_HEIGHT,
     BOX_WIDTH,
@@ -57,13 +56,6 @@ SHAPE_BY_FLOW = {
     Flow.LOOP: "loop",
     Flow.PHASES: "guard",
     Flow.END: "terminate",
-}
-SHAPE_BY_TYPE = {
-    SubWorkflow.type: "sub_workflow",
-    Human.type: "human",
-    Wait.type: "wait",
-    WaitForWebhook.type: "wait",
-    Yield.type: "wait",
 }
 PAD = 16
 LANE = 26
@@ -177,7 +169,7 @@ class StepBox:
 
 def _node_shape(step: Mapping[str, Any]) -> str:
     """Return the shape name that determines the outline of the box."""
-    return SHAPE_BY_TYPE.get(type_of(step)) or SHAPE_BY_FLOW[structure_of_step(step).flow]
+    return "sub_workflow" if type_of(step) == SubWorkflow.type else SHAPE_BY_FLOW[structure_of_step(step).flow]
 
 
 def _node_note(step: Mapping[str, Any], mark: StepMark | None) -> str:
