@@ -70,7 +70,7 @@ class OpenProblems:
         queues = ngettext("%(count)s queue without workers", "%(count)s queues without workers", self.queues)
         runs = reverse("admin:conductor_run_changelist", query={"status": UNSUCCESSFUL_STATUSES, **FAILED_RECENTLY})
         attention = f"{reverse('admin:index')}#attention"
-        found = [(_("%(count)s failed now") % {"count": failed}, runs)] if self.failed else []
+        found = [(_("%(count)s failed, 24 h") % {"count": failed}, runs)] if self.failed else []
         return [*found, (queues % {"count": self.queues}, attention)] if self.queues else found
 
 

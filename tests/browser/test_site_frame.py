@@ -52,7 +52,7 @@ def test_a_narrow_header_shows_all_problems(page, orders):
     summary.click()
 
     links = page.locator("#strip .menu-body a")
-    expect(links).to_have_text(["1 failed now", "1 queue without workers"])
+    expect(links).to_have_text(["1 failed, 24 h", "1 queue without workers"])
     for link in links.all():
         expect(link).to_be_in_viewport()
     assert has_no_horizontal_scroll(page)

@@ -46,7 +46,7 @@ def statements(client: Client, address: str) -> int:
 def test_the_header_says_beside_the_health_of_the_server_what_is_wrong_with_the_work(operator, scenario_with_problems):
     text = page_text(operator.get(STATUS_BAR))
 
-    assert "1 failed now · 1 queue without workers" in text
+    assert "1 failed, 24 h · 1 queue without workers" in text
     assert '<a href="/admin/#attention"' in html(operator.get(STATUS_BAR))
     assert f'<a href="{FAILED_RUNS.replace("&", "&amp;")}"' in html(operator.get(STATUS_BAR))
     assert 'title="Background jobs: ' in html(operator.get(STATUS_BAR))
