@@ -1,26 +1,18 @@
 """Typical durations of runs and steps: measured from the newest completed runs, and compared on the pages."""
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import median
 
 from django.db.models import Max, Q
 from django.utils.translation import gettext as _
 
-from ..access.visibility import visible
-from ..core.states import COMPLETED
 from ..db.statements import fetch
 from ..runs.models import Run
 from ..utils import clock
-from ..utils.formatting import HOUR, SECOND, format_duration
+from ..utils.formatting import SECOND, format_duration
 from .models import DurationBaseline
 
 ENOUGH = 3
-MAX_RECENT_RUNS = 2_000
-MAX_SHOWN = 6
-SLOW_FACTOR = 1.5
-FIELDS = ("name", "version", "status", "created_at", "ended_at", "idle_ms")
 MAX_RUNS, MAX_ATTEMPTS = 200, 20_000
 """The sample sizes per definition version: large enough for typical values, and fast to read."""
 MAX_ENDED = 5_000
@@ -86,47 +78,6 @@ def typical_run_durations(runs: Iterable[Run]) -> dict[tuple[str, int], TypicalD
         found |= Q(name=name, version=version)
     rows = DurationBaseline.objects.filter(found, ref="", count__gte=ENOUGH)
     return {(row.name, row.version): TypicalDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}
-
-
-@dataclass(frozen=True, slots=True)
-class SlowDefinition:
-    """One definition: median duration of its recent runs (`took`, in milliseconds), and its baseline."""
-
-    name: str
-    version: int
-    runs: int
-    took: int
-    usual: TypicalDuration
-
-    @property
-    def factor(self) -> float:
-        return self.took / max(self.usual.p50, 1)
-
-    @property
-    def is_slow(self) -> bool:
-        return self.usual.is_slow(self.took)
-
-
-def slowest_definitions(now: int) -> list[SlowDefinition]:
-    """Return the definitions whose completed runs of the last hour took more than SLOW_FACTOR times their baseline.
-
-    Runs two queries. Failed runs do not count: their duration says nothing about the work.
-    """
-    # The query does not filter by status: SQLite would read every completed run and sort all of them by their end.
-    newest = visible(Run.objects.filter(ended_at__gt=now - HOUR)).order_by("-ended_at")
-    took: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for name, version, status, began, ended, idle in newest.values_list(*FIELDS)[:MAX_RECENT_RUNS]:
-        if status == COMPLETED:
-            took[name, version].append(ended - began - idle)
-    rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH, name__in={name for name, _ in took})
-    found = [
-        SlowDefinition(
-            row.name, row.version, len(spent), round(median(spent)), TypicalDuration(row.count, row.p50_ms, row.p95_ms)
-        )
-        for row in rows
-        if (spent := took.get((row.name, row.version)))
-    ]
-    return sorted((each for each in found if each.factor > SLOW_FACTOR), key=lambda each: -each.factor)[:MAX_SHOWN]
 
 
 def update_duration_baselines(limit: int) -> int:

@@ -228,6 +228,16 @@ def test_recently_slow_definitions_come_first(operator, clock):
     assert "order v1 3 runs 10.0 s p50 1.0 s · p95 2.0 s 10 ×" in page_text(operator.get(PULSE))
 
 
+def test_a_definition_whose_runs_waited_for_people_is_not_slow(operator, clock):
+    scenario = Scenario(clock, human("ask"), simple("charge"))
+    clock.advance(seconds=600)
+    scenario.reports("ask")
+    claim_and_report("charge")
+    DurationBaseline.objects.create(name="order", version=1, count=9, p50_ms=1000, p95_ms=2000, measured_at=clock.now())
+
+    assert "baseline" not in page_text(operator.get(PULSE))
+
+
 def test_a_definition_that_is_not_slow_and_no_overdue_run_show_no_table(operator, clock):
     define_workflow("order", simple("charge"))
     start_run("order")

@@ -22,7 +22,6 @@ from ...core.definition import structure_of
 from ...core.errors import Invalid, RequestRefused
 from ...core.failure_grouping import informative_line
 from ...definitions import commands as definition_commands
-from ...definitions.durations import SlowDefinition, slowest_definitions
 from ...definitions.models import WorkflowDefinition
 from ...definitions.pages.versions import newest_version_markers
 from ...definitions.queries import ended_runs_by_name
@@ -58,7 +57,7 @@ from ..queries.health import (
     is_sweep_late,
     operations_to_approve,
 )
-from ..queries.system import overdue_runs
+from ..queries.system import SlowDefinition, overdue_runs, slowest_definitions
 from ..samples import FIRST_RUN, SAMPLE_NAME, SAMPLE_TASK, SAMPLE_WORKFLOW, WORKER_SAMPLES
 
 log = logging.getLogger(__name__)

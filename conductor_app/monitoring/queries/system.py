@@ -1,8 +1,10 @@
 """State of the server for the system page (sweeps, configuration, recommendations), and runs that take too long."""
 
 import os
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from statistics import median
 
 from django.conf import settings
 from django.db.models import Q
@@ -10,17 +12,18 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ...access.visibility import visible
+from ...core.states import COMPLETED
 from ...db.size import DatabaseStatus
 from ...definitions.durations import ENOUGH, TypicalDuration
 from ...definitions.models import DurationBaseline
 from ...failures.models import Failure
 from ...runs.models import PUBLISH, Message, Run
 from ...runs.queries.messages import count_undelivered
-from ...runs.timeline.queries import slow_runs
+from ...runs.timeline.queries import slow_runs, working_ms
 from ...settings import conf
 from ...settings import table as conf_table
 from ...tasks.models import SweepPass
-from ...utils.formatting import MINUTE, format_duration
+from ...utils.formatting import HOUR, MINUTE, format_duration
 from ..models import ServerClock
 from .health import LEVELS, has_sweep_failed, is_sweep_late
 
@@ -213,3 +216,62 @@ def overdue_runs(now: int) -> list[tuple[Run, TypicalDuration]]:
     )
     slow = slow_runs(found, usual, now)
     return [(run, usual[run.name, run.version]) for run in found if run.pk in slow][:MAX_RUNS]
+
+
+MAX_RECENT_RUNS, MAX_SLOW, SLOW_FACTOR = 2_000, 6, 1.5
+MEASURED_FIELDS = ("name", "version", "status", "created_at", "ended_at", "idle_ms", "revision")
+
+
+@dataclass(frozen=True, slots=True)
+class SlowDefinition:
+    """One definition: median duration of its recent runs (`took`, in milliseconds), and its baseline."""
+
+    name: str
+    version: int
+    runs: int
+    took: int
+    usual: TypicalDuration
+
+    @property
+    def factor(self) -> float:
+        return self.took / max(self.usual.p50, 1)
+
+    @property
+    def is_slow(self) -> bool:
+        return self.usual.is_slow(self.took)
+
+
+def slowest_definitions(now: int) -> list[SlowDefinition]:
+    """Return the definitions whose completed runs of the last hour took more than SLOW_FACTOR times their baseline.
+
+    Failed runs do not count: their duration says nothing about the work. Nor do waits for people, which are read for
+    the runs of definitions that seem slow. Runs two to four queries.
+    """
+    # The query does not filter by status: SQLite would read every completed run and sort all of them by their end.
+    newest = visible(Run.objects.filter(ended_at__gt=now - HOUR)).order_by("-ended_at").only(*MEASURED_FIELDS)
+    runs: dict[tuple[str, int], list[Run]] = defaultdict(list)
+    for run in newest[:MAX_RECENT_RUNS]:
+        if run.status == COMPLETED:
+            runs[run.name, run.version].append(run)
+    rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH, name__in={name for name, _ in runs})
+    usual = {
+        key: TypicalDuration(row.count, row.p50_ms, row.p95_ms)
+        for row in rows
+        if (key := (row.name, row.version)) in runs
+    }
+    took = {run.pk: run.duration_ms(now) for key in usual for run in runs[key]}
+    seem_slow = [run for each in _find_slow(runs, usual, took) for run in runs[each.name, each.version]]
+    found = _find_slow(runs, usual, took | working_ms(seem_slow, now))
+    return sorted(found, key=lambda each: -each.factor)[:MAX_SLOW]
+
+
+def _find_slow(
+    runs: Mapping[tuple[str, int], list[Run]],
+    usual: Mapping[tuple[str, int], TypicalDuration],
+    took: Mapping[str, int],
+) -> list[SlowDefinition]:
+    found = [
+        SlowDefinition(*key, len(runs[key]), round(median(took[run.pk] for run in runs[key])), typical)
+        for key, typical in usual.items()
+    ]
+    return [each for each in found if each.factor > SLOW_FACTOR]

@@ -231,10 +231,16 @@ def slow_runs(runs: Iterable[Run], usual: Mapping[tuple[str, int], TypicalDurati
     """
     typical = {run: each for run in runs if (each := usual.get((run.name, run.version)))}
     long = [run for run, each in typical.items() if each.is_slow(run.duration_ms(now))]
-    waits = _waits_for_people(long, now) if long else {}
-    waited = {run: sum(end - begin for begin, end in merge_stretches(waits[run.pk])) for run in long}
-    worked = {run: run.duration_ms(now) - waited[run] for run in long}
-    return {run.pk: spent for run, spent in worked.items() if typical[run].is_slow(spent)}
+    worked = working_ms(long, now)
+    return {run.pk: worked[run.pk] for run in long if typical[run].is_slow(worked[run.pk])}
+
+
+def working_ms(runs: Collection[Run], now: int) -> dict[str, int]:
+    """Return how long the runs worked, without waits for people, by id. Runs two queries, or none without runs."""
+    waits = _waits_for_people(runs, now) if runs else {}
+    return {
+        run.pk: run.duration_ms(now) - sum(end - begin for begin, end in merge_stretches(waits[run.pk])) for run in runs
+    }
 
 
 def _waits_for_people(runs: Collection[Run], now: int) -> dict[str, list[Stretch]]:
