@@ -132,6 +132,8 @@ def start(request: BulkRequest, by: str) -> str:
         updated_at=now,
         due_at=now,
     )
+    if title := selections.failure_group_titles([row.selection]).get(row.selection.get(selections.FAILURE_GROUP, 0)):
+        row.options["failure_group_title"] = title
     row.needs_approval = needs_approval(request.selection)
     if row.needs_approval:
         pause_row(row)

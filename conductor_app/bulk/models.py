@@ -21,6 +21,7 @@ class BulkOperationQuerySet(models.QuerySet):
 class BulkOperation(models.Model):
     """An action on all runs of a selection.
 
+    `options`: those of the action, and the title of the failure group that it had at the start.
     `cursor`: the last selected run. `paced_at`: the time until which the rate is exhausted. `due_at`: the time at which
     the engine continues. `held_until`: the end of the lease of the process that executes it. `needs_approval`: True if
     it starts only after a user other than its author has approved it. `owner_id`: the user on whose behalf it changes

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy
 
 from ..access.visibility import visible
 from ..core.errors import Invalid
-from ..core.failure_grouping import informative_line, stable_title
+from ..core.failure_grouping import informative_line
 from ..core.snapshot import NEVER
 from ..core.states import RUN, TASK
 from ..db.fields import LAST_ID_PART, dumps
@@ -281,10 +281,8 @@ def describe(selection: Mapping[str, Any], group_titles: Mapping[int, str]) -> s
 def failure_group_titles(selections: Iterable[Mapping[str, Any]]) -> dict[int, str]:
     """Return the titles of the failure groups that the selections name, by id. Runs one query, or none."""
     ids = {selection[FAILURE_GROUP] for selection in selections if FAILURE_GROUP in selection}
-    groups = visible(FailureGroup.objects.filter(pk__in=ids)).only("sample", "message") if ids else ()
-    return {
-        group.pk: informative_line(stable_title(group.sample or group.message), MAX_TITLE_LENGTH) for group in groups
-    }
+    groups = visible(FailureGroup.objects.filter(pk__in=ids)).only("message") if ids else ()
+    return {group.pk: informative_line(group.title, MAX_TITLE_LENGTH) for group in groups}
 
 
 def _describe_filter(name: str, value: Any, group_titles: Mapping[int, str]) -> str:

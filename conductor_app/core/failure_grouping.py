@@ -5,9 +5,7 @@ Lists, sentences and groups show the line of an error that says most about its c
 
 import json
 import re
-from collections.abc import Iterator
 from hashlib import blake2b
-from itertools import groupby
 
 from .errors import MAX_ATTEMPT_REASON_LENGTH, shorten_reason
 from .primitives import JsonValue
@@ -112,8 +110,8 @@ MAX_LENGTH = 1000
 """Maximum number of characters of a message that are compared."""
 
 _BUILD = re.compile(r"^(?P<name>.+)@(?P<build>v?\d[\w.+-]*|[0-9a-f]{7,40})$")
-_WORDS = r"(?:http|https|status|code|error|returned|response)"
-_BETWEEN = r"(?:[ /:=.()-]|\d\.\d|code|status|was|is){1,12}"
+_WORDS = r"(?:http|https|status|code|error|returned|response|responded|answers|answered)"
+_BETWEEN = r"(?:[ /:=.()-]|\d\.\d|code|status|was|is|with){1,12}"
 _STATUS = re.compile(rf"(?i)\b({_WORDS}{_BETWEEN})([1-5]\d\d)\b")
 _LEADING_STATUS = re.compile(r"^([45]\d\d)(?=[\s:,-])")
 _PRIVATE = 0xE000
@@ -133,11 +131,8 @@ _REPLACED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?"), "<n>"),
 )
 """Applied in this order: the more specific pattern first."""
-_ARGUMENT = re.compile(r"\b\w*(?:Error|Exception|Warning|Exit|Interrupt)\b:? ?\(?$")
-"""What stands before the argument of an exception, which names the cause."""
-_STATUS_CODE = re.compile(r"^[45]\d\d$")
-_HIDDEN = "\n"
-"""Replaces a part that a pattern has matched, so that no later pattern matches it again."""
+_VARYING = re.compile(f"({'|'.join(sorted({name.removeprefix(chr(92) + '1?') for _pattern, name in _REPLACED}))})")
+"""The placeholders of parts that vary within a group."""
 
 
 def normalize_message(message: str) -> str:
@@ -168,29 +163,12 @@ def build_of(worker: str) -> str:
     return found["build"] if found else ""
 
 
-def split_variable_parts(message: str) -> list[tuple[str, bool]]:
-    """Split the informative line of a message into parts, each with True if it varies between failures of one group.
-
-    Status codes, arguments of exceptions and the digits of a word such as `S3` do not count as variable, because they
-    distinguish failures.
-    """
-    text = informative_line(message)
-    rest, marks = text, [False] * len(text)
-    for pattern, _name in _REPLACED:
-        for found in pattern.finditer(rest):
-            begin, end = (found.end(1), found.end()) if found.groups() else found.span()
-            is_in_word = text[begin : begin + 1].isdigit() and text[:begin][-1:].isalpha()
-            if not (is_in_word or _STATUS_CODE.match(text[begin:end]) or _ARGUMENT.search(text[:begin])):
-                marks[begin:end] = [True] * (end - begin)
-            rest = rest[:begin] + _HIDDEN * (end - begin) + rest[end:]
-    return [("".join(part), varies) for varies, part in _group_by_mark(text, marks)]
+def split_variable_parts(pattern: str) -> list[tuple[str, bool]]:
+    """Split a normalized message into parts, each with True if it stands for a part that varies within the group."""
+    parts = _VARYING.split(pattern)
+    return [(part, place % 2 == 1) for place, part in enumerate(parts) if part]
 
 
-def stable_title(message: str) -> str:
-    """Return the informative line of a message with an ellipsis for each part that varies in its group."""
-    return "".join("…" if varies else text for text, varies in split_variable_parts(message))
-
-
-def _group_by_mark(text: str, marks: list[bool]) -> Iterator[tuple[bool, list[str]]]:
-    for varies, pairs in groupby(zip(text, marks, strict=True), key=lambda pair: pair[1]):
-        yield varies, [character for character, _ in pairs]
+def stable_title(pattern: str) -> str:
+    """Return a normalized message with an ellipsis for each part that varies within the group."""
+    return "".join("…" if varies else text for text, varies in split_variable_parts(pattern))

@@ -5,6 +5,7 @@ from typing import ClassVar, Self
 from django.db import models
 from django.db.models import Q
 
+from ..core.failure_grouping import informative_line, stable_title
 from ..core.states import FAILURE, UNHANDLED
 from ..db.fields import DocumentField, IdField, MomentField
 
@@ -54,7 +55,17 @@ class FailureGroup(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.definition} · {self.ref or 'the run itself'}: {self.message[:80]}"
+        return f"{self.definition} · {self.ref or 'the run itself'}: {self.title[:80]}"
+
+    @property
+    def title(self) -> str:
+        """Return the message that all failures of the group share, with an ellipsis for each part that varies."""
+        return informative_line(stable_title(self.message))
+
+    @property
+    def example(self) -> str:
+        """Return the newest message if parts of it vary within the group."""
+        return informative_line(self.sample) if "…" in self.title else ""
 
 
 class Failure(models.Model):

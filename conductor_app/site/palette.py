@@ -213,9 +213,7 @@ def find_failures(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     contains = Q(message__icontains=term) | Q(sample__icontains=term)
     for row in FailureGroup.objects.filter(contains, pk__in=newest).order_by("-last_at")[:MAX_PER_SOURCE]:
         address = reverse("admin:failure_group", args=[row.pk])
-        yield PaletteHit(
-            _("Failure"), row.definition, address, "failed", informative_line(row.sample or row.message, 100)
-        )
+        yield PaletteHit(_("Failure"), row.definition, address, "failed", informative_line(row.title, 100))
 
 
 def find_definitions(request: HttpRequest, term: str) -> Iterator[PaletteHit]:

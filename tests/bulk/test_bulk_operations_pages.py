@@ -132,8 +132,10 @@ def test_titles_name_a_failure_group_by_its_error(operator, retried, django_asse
     with django_assert_max_num_queries(15):
         listed = page_text(operator.get(LIST))
 
-    title = "runs that failed with “KeyError: 'zip'”"
+    title = "runs that failed with “KeyError: …”"
     assert title in plan and f"Retry {title}" in listed
+    group.delete()
+    assert f"Retry {title}" in page_text(operator.get(LIST)), "An operation keeps the title that it had at its start."
     assert "with failures in group 999" in page_text(operator.get(PLAN, {"failure_group": 999}))
 
 

@@ -20,7 +20,7 @@ from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 INBOX = "/admin/failures/"
-TITLE = '502 from gateway <span class="varies" title="2">…</span>'
+TITLE = '502 from gateway <span class="varies" title="502 from gateway 2">…</span>'
 """The title of a group, the same whatever number the newest message has."""
 
 

@@ -17,7 +17,6 @@ from django.utils.translation import gettext_lazy
 from ...access.models import AuditEntry
 from ...access.visibility import may, visible
 from ...core.errors import Invalid, NotFound, RequestRefused
-from ...core.failure_grouping import stable_title
 from ...core.states import BULK, PAUSED, RUNNING
 from ...db.fields import user_key
 from ...definitions.models import WorkflowDefinition
@@ -341,7 +340,7 @@ class BulkOperationPage(ObjectPage):
             "action": ACTION_LABELS[row.action],
             "words": _selection_text(row),
             "cause": cause,
-            "cause_title": f"{cause.definition} · {stable_title(cause.sample or cause.message)}" if cause else "",
+            "cause_title": f"{cause.definition} · {cause.title}" if cause else "",
             "paused": _pause_entry(row),
             "is_open": is_open,
             "is_final": not is_open and not any(each.result and each.result.is_open for each in item_rows),
@@ -561,6 +560,8 @@ def _export_rows(row: BulkOperation, readable: QuerySet[Run]) -> Iterator[dict[s
 
 
 def _selection_text(row: BulkOperation, group_titles: Mapping[int, str] | None = None) -> str:
+    if title := row.options.get("failure_group_title"):
+        group_titles = {row.selection[selections.FAILURE_GROUP]: title}
     try:
         return selections.describe_selection(row.selection, group_titles)
     except Invalid:

@@ -19,7 +19,7 @@ from ...access.visibility import controllable, may, visible
 from ...bulk.pages.operations import operation_title, render_result_pill
 from ...bulk.queries import Repairs, outcomes_of, repairs_of
 from ...core.errors import Invalid, NotFound, RequestRefused
-from ...core.failure_grouping import split_variable_parts, stable_title
+from ...core.failure_grouping import informative_line, split_variable_parts
 from ...core.states import FAILURE, REGRESSED
 from ...definitions.pages.versions import version_markers
 from ...runs.pages.filters import definition_choices
@@ -204,7 +204,7 @@ class FailureGroupPage(ObjectPage):
         acts = AuditEntry.objects.filter(object_type="failure group", object_id=str(group.pk)).order_by("-id")
         repairs = repairs_of(group, detail.failed_at)
         outcomes = outcomes_of(repairs.operations)
-        titles = {group.pk: stable_title(group.sample or group.message)}
+        titles = {group.pk: group.title}
         versions = [int(share.value) for share in detail.by["version"]]
         return {
             "title": f"{group.definition} › {group.ref or _('(workflow)')}",
@@ -268,7 +268,7 @@ class FailureGroupPage(ObjectPage):
 
 def _new_issue_address(request: HttpRequest, group: FailureGroup, detail: FailureDetail) -> str:
     """Return the address of the form for a new issue with title and text, which have no varying parts of messages."""
-    title = stable_title(group.sample or group.message)[:MAX_ISSUE_TITLE] or _("Failure without a reason")
+    title = group.title[:MAX_ISSUE_TITLE] or _("Failure without a reason")
     place = group.definition + (f" › {group.ref}" if group.ref else "")
     page = request.build_absolute_uri(failure_group_address(group.pk))
     counts = {"failures": format_count(group.count), "runs": format_count(detail.runs)}
@@ -312,14 +312,14 @@ def _describe_repairs(repairs: Repairs) -> str:
 
 def render_failure_message(group: FailureGroup) -> SafeString:
     """Return the message of a group, with an ellipsis for each part that differs between its failures."""
-    parts = split_variable_parts(group.sample or group.message)
+    parts = split_variable_parts(informative_line(group.message))
     if not parts:
         return format_html('<span class="muted">{}</span>', _("no reason given"))
     return format_html_join(
         "",
         "{}",
         (
-            (format_html('<span class="varies" title="{}">…</span>', text) if varies else text,)
+            (format_html('<span class="varies" title="{}">…</span>', group.example) if varies else text,)
             for text, varies in parts
         ),
     )
