@@ -10,7 +10,7 @@ from typing import Any
 
 from .data_requests import ScriptResult
 from .decision_context import DecisionContext
-from .definition import Definition
+from .definition import Definition, Key
 from .errors import Invalid
 from .expressions import NeedsQuickJS, check_template, evaluate_in_process
 from .expressions.templates import Expression, parse_template
@@ -81,6 +81,27 @@ def require_valid(found: Breakpoint, definition: Definition) -> None:
         raise Invalid(f"Workflow {definition.name} has no step {found.ref[:64]!r}. Its steps include: {known}.")
     if found.condition:
         require_expression(found.condition)
+
+
+def steps_ahead(definition: Definition, tasks: Mapping[Key, bool], stopped: Key) -> list[str]:
+    """Return the steps before which a stopped run can still stop, in their order: not begun, or in an open loop.
+
+    `tasks`: whether each task of the run is open. `stopped`: the task at which the run stands.
+    """
+    begun: set[str] = set()
+    ahead: set[str] = set()
+    for key, is_open in tasks.items():
+        will_begin = (is_open and key != stopped) or _is_in_open_loop(key, definition, tasks)
+        (ahead if will_begin else begun).add(key.ref)
+    return [ref for ref in definition.steps if ref in ahead or ref not in begun]
+
+
+def _is_in_open_loop(key: Key, definition: Definition, tasks: Mapping[Key, bool]) -> bool:
+    step = definition.step(key.ref)
+    if step is None or not step.loops:
+        return False
+    loop = Key(step.loops[-1], key.iteration_path[:-1])
+    return tasks.get(loop, False) or _is_in_open_loop(loop, definition, tasks)
 
 
 def require_expression(text: str) -> None:

@@ -13,11 +13,13 @@ from ..core.breakpoints import (
     split_expression,
     stops_of,
 )
+from ..core.definition import Key
 from ..core.errors import Invalid
 from ..core.expressions import MISSING, resolve_template
 from ..core.step_types.sub_workflows import SubWorkflow
 from ..runs.documents.workflows import find_run
 from ..runs.models import Attempt, Run
+from ..runs.store.rows import parse_iteration_path
 from ..tasks.gates import BREAKPOINT, GateFacts, stop_facts
 from ..tasks.queries.tasks import find_task
 
@@ -32,7 +34,7 @@ class StopDetails:
 
     attempt_id: str
     task: str
-    ref: str
+    key: Key
     type: str
     place: str
     sentence: str
@@ -78,7 +80,7 @@ def _stop_details(attempt: Attempt, stop: Mapping[str, Any], now: int) -> StopDe
     return StopDetails(
         attempt_id=attempt.pk,
         task=stop["task"],
-        ref=attempt.task.ref,
+        key=Key(attempt.task.ref, parse_iteration_path(attempt.task.iteration_path)),
         type=attempt.task.type,
         place=stop["place"],
         sentence=BREAKPOINT.sentence(GateFacts(now, 0, **stop_facts(stop))),

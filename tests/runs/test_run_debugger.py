@@ -12,7 +12,7 @@ from conductor_app.runs.commands import debugging
 from conductor_app.runs.commands.debugging import BreakpointRequest
 from conductor_app.runs.models import Run
 from tests.access.users import client_with
-from tests.builders import step
+from tests.builders import loop, step
 from tests.scenario import ACTOR, Scenario
 
 pytestmark = pytest.mark.django_db
@@ -79,6 +79,31 @@ def test_a_run_runs_only_to_steps_that_have_not_begun(operator, clock):
     assert re.findall('<option value="([^"]+)"', offered) == ["mail", "file"]
     assert "Step pay has begun already" in submit(operator, run, do="to", attempt=attempt, ref="pay")
     assert "The run continues and stops before mail." in submit(operator, run, do="to", attempt=attempt, ref="mail")
+
+
+def test_steps_of_a_loop_that_has_ended_are_not_offered(operator, clock):
+    run = Scenario(clock, loop("pages", step("scan"), times=1), step("ship"), step("mail"))
+    debugging.set_breakpoint(run.id, BreakpointRequest("ship"), ACTOR)
+    run.worker("scan").completes()
+    html = page(operator, run)
+    attempt = re.search(r'name="attempt" value="([^"]+)"', html)[1]
+    offered = html[html.index("Step to run to") : html.index("Run to step")]
+
+    assert re.findall('<option value="([^"]+)"', offered) == ["mail"]
+    assert "Step scan has begun already" in submit(operator, run, do="to", attempt=attempt, ref="scan")
+
+
+def test_the_debugger_has_one_primary_button_and_its_form_chooses_a_step_that_has_not_begun(operator, clock):
+    run = Scenario(clock, step("pay"), step("ship"), step("mail"))
+    debugging.set_breakpoint(run.id, BreakpointRequest("ship"), ACTOR)
+    run.worker("pay").completes()
+    html = page(operator, run)
+    html = html[html.index('class="debugger"') :]
+
+    assert re.findall(r'class="button default"\s+name="do"\s+value="(\w+)"', html) == ["over"]
+    assert html.count("button default") == 1
+    assert re.findall('<option value="([^"]+)" selected', html) == ["mail"]
+    assert "waits until you let it continue, at most 60 minutes" in html
 
 
 def test_the_diagram_is_beside_the_debugger_without_the_panel_of_the_task(operator, stopped):

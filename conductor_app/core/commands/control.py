@@ -15,6 +15,7 @@ from ..breakpoints import (
     Breakpoint,
     breakpoints_of,
     require_valid,
+    steps_ahead,
     stops_of,
     with_breakpoints,
 )
@@ -268,18 +269,14 @@ class ContinueFromStop:
         if self.action == TO:
             next = replace(next, ref=self.ref)
             require_valid(next, run.definition)
-            if not self._may_begin(run, task):
+            tasks = {key: each.is_open for key, each in run.tasks.items()}
+            if self.ref not in steps_ahead(run.definition, tasks, task.key):
                 raise Invalid(f"Step {self.ref} has begun already: the run would not stop. Choose a later step.")
         elif self.action == INTO:
             if task.step.type != SubWorkflow.type or stops_of(run.debug)[self.attempt_id]["place"] != BEFORE:
                 raise Invalid(f"Task {task.key} is not about to start a sub-workflow. Step over it instead.")
             debug["into"] = {"attempt": self.attempt_id, "breakpoint": next.to_document()}
         return with_breakpoints(debug, [*breakpoints_of(debug), next])
-
-    def _may_begin(self, run: Run, stopped: Task) -> bool:
-        """Return True unless all tasks of the step to run to have begun, and none of their loops is open."""
-        tasks = [each for each in run.tasks.values() if each.key.ref == self.ref]
-        return not tasks or any((each.is_open and each is not stopped) or _is_in_open_loop(run, each) for each in tasks)
 
     def _changed_payloads(
         self, run: Run, task: Task, place: str, ctx: DecisionContext
@@ -304,11 +301,6 @@ class ContinueFromStop:
                 raise Invalid("The output can be changed after a step was completed.")
             facts["output"] = restore_named(dict(self.output), ctx.attempt_payload(task, "output") or {}, masked)
         return facts, step_state
-
-
-def _is_in_open_loop(run: Run, task: Task) -> bool:
-    loop = run.tasks.get(task.loop) if task.loop else None
-    return loop is not None and (loop.is_open or _is_in_open_loop(run, loop))
 
 
 def _require_uses(task: Task, given: Mapping[str, Any], ctx: DecisionContext) -> None:

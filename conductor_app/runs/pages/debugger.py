@@ -11,11 +11,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...access.permissions import DEBUG, EXECUTE, PERMISSION_BY_RIGHT
-from ...core.breakpoints import Breakpoint
+from ...core.breakpoints import Breakpoint, steps_ahead
+from ...core.definition import Key
 from ...core.errors import Invalid, RequestRefused
 from ...core.states import TASK
 from ...definitions.store import parsed_definition
 from ...explanations.debugger import StopDetails, evaluate_expression, live_breakpoints_of, stops_of_run
+from ...settings import conf
 from ...tasks.pages.actions import PERMISSION
 from ...web.badges import relative_time
 from ...web.documents import MAX_INLINE_BYTES, payload_label, render_tree
@@ -25,6 +27,7 @@ from ...web.pages import show_refusal
 from ..commands import debugging
 from ..commands.debugging import BreakpointRequest, ContinueRequest
 from ..models import Task
+from ..store.rows import parse_iteration_path
 from .actions import require_run_permission
 from .view_model import RunViewModel
 
@@ -37,12 +40,19 @@ PLACE_LABELS = {
 MAX_STEPS = 500
 
 
-def breakpoints_context(found: Iterable[Breakpoint], steps: Iterable[str], address: str) -> dict[str, Any]:
-    """Return the context of `ops/runs/breakpoints.html`. `address`: of its forms; `steps`: to choose from."""
+def breakpoints_context(
+    found: Iterable[Breakpoint], steps: Iterable[str], address: str, first: str = ""
+) -> dict[str, Any]:
+    """Return the context of `ops/runs/breakpoints.html`.
+
+    `address`: of its forms; `steps`: to choose from, `first` before the others.
+    """
     return {
         "breakpoints": [
             {"found": each, "place": PLACE_LABELS[each.place], "until": relative_time(each.until)} for each in found
         ],
+        "first_step": first,
+        "breakpoint_minutes": conf.breakpoint_minutes,
         "places": PLACE_LABELS.items(),
         "steps": list(steps)[:MAX_STEPS],
         "debug_address": address,
@@ -59,24 +69,30 @@ def debugger_tab(view_model: RunViewModel) -> dict[str, Any]:
     """Return the stops, the breakpoints, the variables, and the value of the expression in the address."""
     run, now = view_model.run, view_model.now
     definition, address = parsed_definition(run.resolved_definition_id), reverse("admin:run_debug", args=[run.pk])
-    stops, steps = stops_of_run(run, now), definition.steps if definition else {}
-    begun = set(Task.objects.filter(run=run, status__in=TASK.final).values_list("ref", flat=True)) if stops else ()
-    ahead = [ref for ref, step in steps.items() if step.loops or ref not in begun]
+    rows = Task.objects.filter(run=run).values_list("ref", "iteration_path", "status") if run.ended_at is None else ()
+    tasks = {Key(ref, parse_iteration_path(path)): status not in TASK.final for ref, path, status in rows}
+    steps, begun = list(definition.steps) if definition else [], {key.ref for key in tasks}
+    first = next((ref for ref in steps if ref not in begun), "")
+    stop_rows = []
+    for stop in stops_of_run(run, now):
+        behind = set(steps[steps.index(stop.key.ref) + 1 :] if stop.key.ref in steps else steps)
+        ahead = steps_ahead(definition, tasks, stop.key) if definition else []
+        ordered = [*filter(behind.__contains__, ahead), *(ref for ref in ahead if ref not in behind)]
+        stop_rows.append(_stop_row(stop, ordered, view_model))
     return {
-        "stops": [_stop_row(stop, ahead, view_model) for stop in stops],
-        **breakpoints_context(live_breakpoints_of(run.debug, now), steps, address),
+        "stops": stop_rows,
+        **breakpoints_context(live_breakpoints_of(run.debug, now), steps, address, first),
         "variables": _variables_text(run),
         **_evaluate(view_model),
     }
 
 
-def _stop_row(stop: StopDetails, ahead: Sequence[str], view_model: RunViewModel) -> dict[str, Any]:
-    """Return a stop with the steps to run to, first those behind it. `ahead`: the steps that may begin."""
-    position = ahead.index(stop.ref) + 1 if stop.ref in ahead else 0
+def _stop_row(stop: StopDetails, steps: Sequence[str], view_model: RunViewModel) -> dict[str, Any]:
+    """Return a stop with the steps to run to."""
     text = json.dumps(stop.value, indent=2, ensure_ascii=False) if stop.payload else ""
     return {
         "stop": stop,
-        "steps": [*ahead[position:], *ahead[: max(position - 1, 0)]][:MAX_STEPS],
+        "steps": steps[:MAX_STEPS],
         "address": view_model.query.address(task=stop.task, attempt=None),
         "text": text if len(text) <= MAX_INLINE_BYTES else "",
         "payload_label": payload_label(stop.payload) if stop.payload else "",
