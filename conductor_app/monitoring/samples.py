@@ -193,7 +193,12 @@ class WorkerSample:
 
 
 WORKER_SAMPLES = (
-    WorkerSample("Python", "greeter.py", PYTHON, "pip install conductor-python\npython greeter.py"),
+    WorkerSample(
+        "Python",
+        "greeter.py",
+        PYTHON,
+        "python3 -m venv greeter && greeter/bin/pip install conductor-python\ngreeter/bin/python greeter.py",
+    ),
     WorkerSample(
         "JavaScript",
         "greeter.mjs",

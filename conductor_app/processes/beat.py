@@ -64,7 +64,8 @@ class LeaderLease:
         if revision == 0 or now - self._seen_at >= TAKEOVER_SECONDS:
             self._advance()
             if self._is_leader:
-                log.info("leadership_taken", extra={"lease": self._name})
+                # A lease that its holder has released, or that is new, tells the operator nothing.
+                log.log(logging.INFO if revision else logging.DEBUG, "leadership_taken", extra={"lease": self._name})
                 fault_points.reach("leadership-taken")
 
     def _advance(self) -> None:

@@ -47,6 +47,10 @@ def test_the_sign_in_page_names_the_environment(client, settings):
     assert ">staging</p>" in client.get(LOGIN).content.decode()
 
 
+def test_the_sign_in_page_says_how_a_password_is_reset(client):
+    assert "conductor-app user NAME --reset-password" in client.get(LOGIN).content.decode()
+
+
 def test_a_user_signs_in_and_opens_the_requested_page(user):
     client = Client()
 

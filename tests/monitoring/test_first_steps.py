@@ -66,11 +66,22 @@ def test_one_click_leads_to_the_picture_of_a_run_that_needs_no_worker(operator, 
     assert viewer.post("/admin/first-steps/", {"do": "run_sample"}).status_code == 403
 
 
-def test_the_steps_remain_after_the_sample_run_until_a_worker_polls(operator, clock):
+def test_the_steps_remain_until_a_worker_has_polled_and_a_run_of_the_sample_has_started(operator, clock):
+    operator.post("/admin/first-steps/", {"do": "run_sample"})
+    operator.post("/admin/first-steps/", {"do": "create_sample"})
+    claim_next("greet")
+    assert "Start hello_world" in page_text(operator.get("/admin/"))
+
+    start_run("hello_world", input={"name": "Ida"})
+
+    assert "Get started" not in page_text(operator.get("/admin/"))
+
+
+def test_a_started_run_of_the_sample_does_not_end_the_steps_before_a_worker_polls(operator, clock):
     operator.post("/admin/first-steps/", {"do": "run_sample"})
     operator.post("/admin/first-steps/", {"do": "create_sample"})
     start_run("hello_world", input={"name": "Ida"})
-    assert "Get started" in page_text(operator.get("/admin/"))
+    assert "Waiting for the first poll" in page_text(operator.get("/admin/"))
 
     claim_next("greet")
 

@@ -60,6 +60,19 @@ def test_a_standby_takes_over_within_three_seconds(lease, time):
     assert run(time, 1.5, standby) == [True]
 
 
+def test_only_a_takeover_from_a_silent_leader_is_logged(lease, time, caplog):
+    caplog.set_level("INFO")
+    first, second, third = lease(), lease(), lease()
+    run(time, 5, first)
+    first.release()
+    run(time, 5, second)
+    assert not caplog.records
+
+    run(time, 5, third)
+
+    assert [record.message for record in caplog.records] == ["leadership_taken"]
+
+
 def test_a_leader_renews_its_lease_with_one_statement(time, django_assert_num_queries):
     leader = LeaderLease("beat", LeaseHeartbeat("beat"), time)
     run(time, 1, leader)

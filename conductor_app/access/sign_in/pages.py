@@ -272,6 +272,7 @@ def sign_in_options(request: HttpRequest) -> dict[str, Any]:
         "environment": (conf.environment_name, conf_table.COLORS[conf.environment_color]),
         "app_path": reverse("admin:login"),
         "has_passwords": conf.local_sign_in,
+        "has_own_users": conf.is_server,
         "provider_name": conf.oidc_name if conf.oidc_issuer else "",
         "site_title": "Conductor",
         "site_header": "Conductor",

@@ -112,6 +112,7 @@ class FirstStepsPage(Page):
                     definition_commands.save_workflow(FIRST_RUN, by, overwrite=False, reason=REASON)
                 run_id = start_run(StartRequest(FIRST_RUN["name"], input={"name": by}, started_by=by), by)
                 address = f"{run_address(run_id)}?tab=diagram&task=-"
+                messages.success(request, _("Tasks turn green as they complete. The next step is on the overview."))
             elif request.POST.get("do") == "create_sample":
                 definition_commands.save_task(SAMPLE_TASK, by, overwrite=False, reason=REASON)
                 definition_commands.save_workflow(SAMPLE_WORKFLOW, by, overwrite=False, reason=REASON)
@@ -142,6 +143,8 @@ def _task_type(queue: str) -> str:
 def first_steps(request: HttpRequest, states: list[QueueState], counts_runs: bool) -> dict[str, Any]:
     """Return which of the first steps a new user has done. `counts_runs`: True if there are runs for certain.
 
+    They end with a run of a workflow of one's own, or with a run and a worker of the sample workflow.
+
     The pollers of the built-in workers do not count.
     """
     definitions = WorkflowDefinition.objects.order_by("-pk").only("pk", "name")
@@ -151,11 +154,15 @@ def first_steps(request: HttpRequest, states: list[QueueState], counts_runs: boo
     polled = [queue for queue in states if queue.polled_at and not _is_built_in(queue.name)]
     has_runs = counts_runs or (newest is not None and visible(Run.objects.all()).exists())
     samples = (SAMPLE_NAME, FIRST_RUN["name"])
-    is_new = not polled and (not has_runs or not definitions.exclude(name__in=samples).exists())
+    has_own = any(_task_type(queue.name) != SAMPLE_TASK["name"] for queue in polled) or (
+        has_runs and definitions.exclude(name__in=samples).exists()
+    )
+    has_started = has_runs and not has_own and visible(Run.objects.filter(name=SAMPLE_NAME)).exists()
     is_sample = newest is not None and newest.name == FIRST_RUN["name"]
     own = definitions.exclude(name=FIRST_RUN["name"]).first() if is_sample else newest
     return {
-        "is_new": is_new or not has_runs,
+        "is_new": not has_runs or not (has_own or (polled and has_started)),
+        "has_started": has_started,
         "has_definitions": own is not None,
         "definition": own,
         "has_workers": bool(polled),
