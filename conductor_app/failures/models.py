@@ -4,6 +4,7 @@ from typing import ClassVar, Self
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from ..core.failure_grouping import informative_line, stable_title
 from ..core.states import FAILURE, UNHANDLED
@@ -55,7 +56,12 @@ class FailureGroup(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.definition} · {self.ref or 'the run itself'}: {self.title[:80]}"
+        return f"{self.definition} · {stable_title(self.ref) or 'the run itself'}: {self.title[:80]}"
+
+    @property
+    def place(self) -> str:
+        """Return the workflow and the task whose failures the group has."""
+        return f"{self.definition} › {stable_title(self.ref) or _('(workflow)')}"
 
     @property
     def title(self) -> str:

@@ -1,7 +1,7 @@
 """The failure inbox: groups with their last 24 hours and impact, and what the failures of a group have in common."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +29,7 @@ from ..access.permissions import WORKFLOW_DEF
 from ..access.visibility import visible, visible_names
 from ..core.failure_grouping import build_of
 from ..core.primitives import JsonValue
-from ..core.states import FAILURE, IGNORED, REGRESSED, RESOLVED
+from ..core.states import FAILURE, IGNORED, REGRESSED, RESOLVED, UNHANDLED
 from ..runs.models import Attempt, Run, RunLabel, Task
 from ..utils.formatting import DAY, HOUR, TimeRange
 from .models import Failure, FailureGroup, HourlyFailureCount
@@ -42,6 +42,7 @@ MAX_FAILURES = 5_000
 """Newest failures of a day that are read."""
 LOST = ("FAILED", "TIMED_OUT")
 MAX_GROUPS = 100
+NEW, FAILING, RETRIED = "NEW", "FAILING", "RETRIED"
 FAILED_ENDS = ("FAILED", "FAILED_FOR_GOOD", "EXPIRED")
 VIEWS: dict[str, tuple[Any, Q]] = {
     "open": (gettext_lazy("Open"), Q(state__in=sorted(FAILURE.open))),
@@ -68,6 +69,8 @@ MAX_PARTS = 8
 SAMPLES = 10
 INPUTS_READ, MAX_INPUT_SIZE = 500, 16_000
 """Limits of counting an input value: number of runs, newest first, and size of an input in bytes."""
+INPUTS_OFFERED, MAX_PLACES, MAX_DEPTH = 20, 50, 4
+"""Limits of offering paths of input values: runs that are read, paths and their names."""
 MAX_TRACE = 20_000
 
 
@@ -169,8 +172,17 @@ def merged_into(ids: Sequence[int]) -> Q:
     return Q(group__in=ids) | Q(group__merged_into__in=ids)
 
 
-def impact_by_group(now: int) -> dict[int, GroupImpact]:
-    """Return the impact of each group within the last day. Runs one query.
+def group_status(group: FailureGroup, impact: GroupImpact, now: int) -> str:
+    """Return the status that pages show: the state of a group, or of an open one what became of its runs in a day."""
+    if group.state != UNHANDLED or not impact.affected:
+        return group.state
+    if impact.was_retried:
+        return RETRIED
+    return NEW if group.first_at >= now - DAY else FAILING
+
+
+def impact_by_group(now: int, only: FailureGroup | None = None) -> dict[int, GroupImpact]:
+    """Return the impact of each group, or of one, within the last day. Runs one query.
 
     A failure has ended its run if the run has failed with this attempt, or without a failed task. It has ended a
     standalone task if no attempt followed.
@@ -179,6 +191,7 @@ def impact_by_group(now: int) -> dict[int, GroupImpact]:
     last = Task.objects.filter(pk=OuterRef("task_id"), attempt_id=OuterRef("attempt_id"))
     is_lost = ExpressionWrapper(Exists(ended) | Exists(last), output_field=BooleanField())
     newest = visible(Failure.objects.filter(at__gte=now - DAY, group__isnull=False)).order_by("-at")
+    newest = newest if only is None else newest.filter(merged_into([only.pk]))
     rows = newest.annotate(is_lost=is_lost).values_list(
         "group_id", "group__merged_into_id", "run_id", "task_id", "is_lost"
     )
@@ -270,6 +283,8 @@ class FailureDetail:
     builds: dict[str, int] = field(default_factory=dict)
     failed_at: dict[str, int] = field(default_factory=dict)
     """The time of the newest failure of each affected run."""
+    places: list[str] = field(default_factory=list)
+    """Paths of values in the inputs of the newest runs."""
 
     @property
     def is_standalone(self) -> bool:
@@ -296,6 +311,8 @@ def failure_detail(group: FailureGroup, time_range: TimeRange, place: str = "") 
     newest = list(visible(Failure.objects.filter(merged_into([group.pk]))).order_by("-at", "-pk")[:SEARCHED_ROWS])
     failed_at = {failure.run_id: failure.at for failure in reversed(newest) if failure.run_id}
     affected = list(failed_at)[::-1]
+    examined = Run.objects.filter(pk__in=affected[: INPUTS_READ if place else INPUTS_OFFERED])
+    inputs = list(examined.filter(input_size__lte=MAX_INPUT_SIZE).values_list("input", flat=True))
     labels = RunLabel.objects.filter(run__in=affected).order_by().values_list("name")
     by_label = labels.annotate(count=Count("pk")).order_by("-count", "name")
     places = hourly_counts.values_list("version", "build").annotate(total=Sum("count"), since=Min("hour_at"))
@@ -309,7 +326,7 @@ def failure_detail(group: FailureGroup, time_range: TimeRange, place: str = "") 
             "queue": shares(_most_common(failure.queue or _("none") for failure in newest), (), None),
             "label": shares(list(by_label[:MAX_PARTS]), (), None),
         },
-        _count_values(affected[:INPUTS_READ], place) if place else [],
+        _count_values(inputs, place) if place else [],
         newest[:SAMPLES],
         len(newest),
         len({failure.run_id or failure.task_id for failure in newest}),
@@ -319,6 +336,9 @@ def failure_detail(group: FailureGroup, time_range: TimeRange, place: str = "") 
         bars=_count_bars(hourly_counts, newest, time_range),
         builds=_first_failures_of_builds(origins),
         failed_at=failed_at,
+        places=sorted({path for input in inputs[:INPUTS_OFFERED] for path in _places_in(input, MAX_DEPTH)})[
+            :MAX_PLACES
+        ],
     )
 
 
@@ -443,11 +463,18 @@ def _count_bars(
     return bars
 
 
-def _count_values(run_ids: Sequence[str], place: str) -> list[tuple[str, int]]:
+def _count_values(inputs: Iterable[JsonValue], place: str) -> list[tuple[str, int]]:
     """Count the values at a path of the inputs, such as `order.country`."""
-    inputs = Run.objects.filter(pk__in=run_ids, input_size__lte=MAX_INPUT_SIZE).values_list("input", flat=True)
     counted = Counter(_filter_value(_value_at(input, place.split("."))) for input in inputs)
     return sorted(counted.items(), key=lambda pair: (-pair[1], not pair[0], pair[0]))[:MAX_PARTS]
+
+
+def _places_in(value: JsonValue, depth: int) -> Iterator[str]:
+    """Yield the paths of the values in a document that the run filter supports."""
+    for name, inner in value.items() if isinstance(value, dict) and depth else ():
+        if isinstance(inner, str | int | float):
+            yield name
+        yield from (f"{name}.{place}" for place in _places_in(inner, depth - 1))
 
 
 def _value_at(value: JsonValue, names: Iterable[str]) -> Any:

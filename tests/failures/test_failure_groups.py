@@ -90,7 +90,9 @@ def test_a_group_is_counted_by_label_and_by_a_value_of_the_input(operator, scena
     page = operator.get(page_of(group()), {"place": "input.order.country"})
 
     assert "By run label from-de 2 67 % of failures from-fr 1 33 % of failures" in page_text(page)
-    assert "By a value of the input Place in the input Count de 2 none 2 fr 1" in page_text(page)
+    assert "By a value of the input Place in the input order.country order.is_gift Count de 2 none 2 fr 1" in page_text(
+        page
+    )
     [address] = re.findall(r'href="([^"]*country%3Dde[^"]*)"', html(page))
     assert len(operator.get(unescape(address)).context["cl"].result_list) == 2
     assert "true 3" in page_text(operator.get(page_of(group()), {"place": "order.is_gift"}))
@@ -162,7 +164,7 @@ def test_pages_of_failures_take_few_queries(viewer, scenario, django_assert_max_
     own = page_of(group())
     viewer.get(own)  # permissions are loaded once in a process
     for address in (INBOX, own, f"{own}?place=order.country"):
-        with django_assert_max_num_queries(15):
+        with django_assert_max_num_queries(16):
             viewer.get(address)
 
 
@@ -198,8 +200,10 @@ def test_a_group_tells_how_many_runs_are_still_failed_and_what_repaired_the_othe
     scenario.worker("pay").fail_terminally("502 from gateway 9")
     failure_groups.group_failures(100)
 
-    with django_assert_max_num_queries(16):
+    with django_assert_max_num_queries(18):
         page = operator.get(page_of(group()))
+    [failed] = re.findall(r'href="([^"]*)">2 of 4 runs still failed', html(page))
+    assert len(operator.get(unescape(failed)).context["cl"].result_list) == 2
     assert "2 of 4 runs still failed, 1 repaired by bulk operations, 1 by hand." in page_text(page)
     assert f"/admin/bulk/{id}/" in html(page) and "1 run repaired" in page_text(page)
 
@@ -357,3 +361,26 @@ def test_the_address_of_new_issues_has_places_for_title_and_text(monkeypatch):
 
     with pytest.raises(ImproperlyConfigured, match="ISSUE_URL"):
         environment.issue_address("ISSUE_URL")
+
+
+def test_a_group_whose_runs_were_all_retried_is_called_so_on_every_page(operator, clock):
+    scenario = Scenario(clock, simple("pay", retries=1))
+    scenario.starts("order")
+    scenario.worker("pay").fails("502 from gateway 1")
+    failure_groups.group_failures(100)
+
+    for address in (INBOX, page_of(group()), "/admin/"):
+        found = html(operator.get(address))
+        assert '<span class="badge waiting">' in found and "Retried" in found, address
+    assert "Retried" not in page_text(operator.get(INBOX, {"view": "resolved"}))
+
+    operator.post(page_of(group()), {"do": "acknowledge"})
+
+    assert "Acknowledged" in page_text(operator.get(INBOX)) and "Acknowledged" in page_text(operator.get("/admin/"))
+
+
+def test_actions_that_are_seldom_needed_are_in_a_menu(operator, scenario):
+    head, _, menu = html(operator.get(page_of(group()))).partition('class="page-head"')[2].partition(">More<")
+
+    assert 'id="act-resolve"' in head and "act-ignore" not in head
+    assert all(f'id="act-{name}"' in menu for name in ("ignore", "assign", "issue", "merge"))

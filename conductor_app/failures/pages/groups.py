@@ -18,6 +18,7 @@ from ...access.models import AuditEntry
 from ...access.visibility import controllable, may, visible
 from ...bulk.pages.operations import operation_title, render_result_pill
 from ...bulk.queries import Repairs, outcomes_of, repairs_of
+from ...bulk.selections import UNSUCCESSFUL_STATUSES
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.failure_grouping import informative_line, split_variable_parts
 from ...core.states import FAILURE, REGRESSED
@@ -42,20 +43,29 @@ from ...web.pages import ObjectPage, Page, require_permission, require_permissio
 from .. import commands
 from ..models import FailureGroup
 from ..queries import (
+    FAILING,
     LOST_RUNS,
     MAX_GROUPS,
+    NEW,
     ORDERS,
+    RETRIED,
     VIEWS,
     FailureDetail,
+    GroupImpact,
     ListedFailureGroup,
     failure_detail,
     failure_inbox,
+    group_status,
+    impact_by_group,
     shown_group,
 )
 
 PERMISSION = "conductor.change_run"
 STATE_PILLS = {
     "OPEN": ("failed", "failed", gettext_lazy("Open")),
+    NEW: ("failed", "failed", gettext_lazy("New")),
+    FAILING: ("failed", "failed", gettext_lazy("Failing")),
+    RETRIED: ("waiting", "do-retry", gettext_lazy("Retried")),
     "REGRESSED": ("failed", "warning", gettext_lazy("Regressed")),
     "ACKNOWLEDGED": ("waiting", "person", gettext_lazy("Acknowledged")),
     "RESOLVED": ("succeeded", "succeeded", gettext_lazy("Resolved")),
@@ -121,12 +131,13 @@ class FailuresPage(Page):
         sort = query.get("sort", LOST_RUNS)
         sort = sort if sort in ORDERS else LOST_RUNS
         user = request.user.get_username()
-        found = failure_inbox(view, user, clock.now(), definition=definition, text=text, sort=sort)
+        now = clock.now()
+        found = failure_inbox(view, user, now, definition=definition, text=text, sort=sort)
         return {
             "tabs": [(name, words, found.counts[name], name == view) for name, (words, _states) in VIEWS.items()],
             "view": view,
             "words": VIEWS[view][0],
-            "rows": [_group_row(listed_group) for listed_group in found.groups],
+            "rows": [_group_row(listed_group, now) for listed_group in found.groups],
             "inbox": found,
             "definition": definition,
             "definitions": definition_choices(definition),
@@ -167,11 +178,11 @@ class FailuresPage(Page):
         return HttpResponseRedirect(reverse("admin:failures", query={"view": view} if view in VIEWS else {}))
 
 
-def _group_row(listed_group: ListedFailureGroup) -> dict[str, Any]:
+def _group_row(listed_group: ListedFailureGroup, now: int) -> dict[str, Any]:
     group = listed_group.group
     return {
         "group": group,
-        "state": render_state_pill(group.state),
+        "state": render_state_pill(group, listed_group.impact, now),
         "message": render_failure_message(group),
         "lost": len(listed_group.impact.lost),
         "spark": sparkline(listed_group.hours, _("Failures per hour, last 24 hours"), "bad"),
@@ -207,16 +218,16 @@ class FailureGroupPage(ObjectPage):
         titles = {group.pk: group.title}
         versions = [int(share.value) for share in detail.by["version"]]
         return {
-            "title": f"{group.definition} › {group.ref or _('(workflow)')}",
+            "title": group.place,
             "message": render_failure_message(group),
             "chart": _failures_chart(request, group, detail, time_range),
             "group": group,
-            "state": render_state_pill(group.state),
+            "state": render_state_pill(group, impact_by_group(now, group).get(group.pk, GroupImpact()), now),
             "detail": detail,
             "subject": _("Task") if detail.is_standalone else _("Run"),
             "affected": _("Tasks affected") if detail.is_standalone else _("Runs affected"),
             "repairs": repairs,
-            "became": _describe_repairs(repairs) if repairs.total else "",
+            "became": _describe_repairs(repairs, group) if repairs.total else "",
             "operations": [
                 {
                     "row": row,
@@ -269,7 +280,6 @@ class FailureGroupPage(ObjectPage):
 def _new_issue_address(request: HttpRequest, group: FailureGroup, detail: FailureDetail) -> str:
     """Return the address of the form for a new issue with title and text, which have no varying parts of messages."""
     title = group.title[:MAX_ISSUE_TITLE] or _("Failure without a reason")
-    place = group.definition + (f" › {group.ref}" if group.ref else "")
     page = request.build_absolute_uri(failure_group_address(group.pk))
     counts = {"failures": format_count(group.count), "runs": format_count(detail.runs)}
     shares = [(BREAKDOWN_LABELS[name], detail.by.get(name, [])) for name in COUNTED_ON_ARRIVAL]
@@ -279,8 +289,8 @@ def _new_issue_address(request: HttpRequest, group: FailureGroup, detail: Failur
         *(f"{label}: {', '.join(f'{each.value} ({each.percent} %)' for each in found)}" for label, found in shares),
         page,
     ]
-    text = "\n\n".join([place, *lines])
-    return conf.issue_url.replace("{title}", quote(f"{place}: {title}")).replace("{text}", quote(text))
+    text = "\n\n".join([group.place, *lines])
+    return conf.issue_url.replace("{title}", quote(f"{group.place}: {title}")).replace("{text}", quote(text))
 
 
 def _issue_name(address: str) -> str:
@@ -288,8 +298,8 @@ def _issue_name(address: str) -> str:
     return address.rstrip("/").rpartition("/")[2][:40] or address[:40]
 
 
-def _describe_repairs(repairs: Repairs) -> str:
-    """Return what became of the affected runs in one sentence."""
+def _describe_repairs(repairs: Repairs, group: FailureGroup) -> SafeString:
+    """Return what became of the affected runs in one sentence, with a link to those that are failed."""
     others = (
         (
             repairs.otherwise,
@@ -307,7 +317,11 @@ def _describe_repairs(repairs: Repairs) -> str:
     first = ngettext(
         "%(failed)s of %(total)s run still failed", "%(failed)s of %(total)s runs still failed", repairs.total
     )
-    return ", ".join([first % counts, *(text % {"count": format_count(count)} for count, text in others if count)])
+    query = {"failure_group": group.pk, "status": ",".join(UNSUCCESSFUL_STATUSES)}
+    address = reverse("admin:conductor_run_changelist", query=query)
+    rest = [text % {"count": format_count(count)} for count, text in others if count]
+    link = format_html('<a href="{}">{}</a>', address, first % counts) if repairs.failed else first % counts
+    return format_html_join(", ", "{}", ((part,) for part in (link, *rest)))
 
 
 def render_failure_message(group: FailureGroup) -> SafeString:
@@ -325,9 +339,9 @@ def render_failure_message(group: FailureGroup) -> SafeString:
     )
 
 
-def render_state_pill(state: str) -> SafeString:
-    """Return the state of a group as icon, label and color."""
-    tone, icon, word = STATE_PILLS[state]
+def render_state_pill(group: FailureGroup, impact: GroupImpact, now: int) -> SafeString:
+    """Return the status of a group as icon, label and color."""
+    tone, icon, word = STATE_PILLS[group_status(group, impact, now)]
     return render_pill(tone, str(word), icon)
 
 

@@ -27,10 +27,12 @@ from ...definitions.pages.versions import newest_version_markers
 from ...definitions.queries import ended_runs_by_name
 from ...explanations.cause import failure_reasons
 from ...explanations.debugger import stopped_runs
-from ...failures.pages.groups import render_failure_message
+from ...failures.pages.groups import render_failure_message, render_state_pill
 from ...failures.queries import (
+    RETRIED,
     ListedFailureGroup,
     count_failed_with_child,
+    group_status,
     most_harmful_groups,
 )
 from ...human_tasks.waiting_queries import human_task_inbox
@@ -43,7 +45,7 @@ from ...tasks.queries.queue_states import QueueState, count_blocked_runs, list_q
 from ...tasks.queries.workers import builds_in_use
 from ...telemetry import log_context
 from ...utils import clock
-from ...utils.formatting import DAY, HOUR, LENGTHS, MONTH_RANGE, format_decimal, format_duration
+from ...utils.formatting import HOUR, LENGTHS, MONTH_RANGE, format_decimal, format_duration
 from ...web.badges import format_count, format_lower_bound, relative_time, render_badge
 from ...web.charts import TrendChart, build_markers, sparkline
 from ...web.links import failure_group_address, queue_address, run_address
@@ -408,8 +410,9 @@ def _failure_section(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
     """
     listed = most_harmful_groups(now, MAX_FAILURES)
     ended = ended_runs_by_name({each.group.definition for each in listed}, now)
-    group_rows = [_failure_row(each, ended, now) for each in listed if not each.impact.was_retried]
-    recovered = [_failure_row(each, ended, now) for each in listed if each.impact.was_retried]
+    rows = [_failure_row(each, ended, now) for each in listed]
+    group_rows = [row for row in rows if row["status"] != RETRIED]
+    recovered = [row for row in rows if row["status"] == RETRIED]
     is_none = any(count["status"] == "FAILED" and not count["count"] for count in numbers.get("counts", ()))
     return {
         "groups": group_rows,
@@ -432,7 +435,8 @@ def _failure_row(listed: ListedFailureGroup, counts: Mapping[str, int], now: int
         "newest": run_address(listed.impact.newest_lost_run) if listed.impact.newest_lost_run else "",
         "affected": len(listed.impact.affected),
         "percent": min(round(100 * lost / ended), 100) if ended else None,
-        "is_new": group.first_at >= now - DAY,
+        "status": group_status(group, listed.impact, now),
+        "state": render_state_pill(group, listed.impact, now),
         "at": relative_time(group.last_at, now),
     }
 
