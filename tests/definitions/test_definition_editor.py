@@ -173,7 +173,7 @@ def test_a_text_without_a_change_becomes_no_draft_and_is_not_saved(operator, ord
 def test_validation_errors_are_displayed_before_saving(operator, order):
     page = page_text(operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": text(tasks=[]), "step": "review"}))
 
-    assert "saving will be rejected" in page and "The workflow has no steps. Add one." in page
+    assert "saving will be rejected" in page and "The workflow has no steps yet. Add the first one." in page
 
 
 def test_a_definition_is_started_like_another_one(operator, order):

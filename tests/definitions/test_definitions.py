@@ -185,7 +185,8 @@ def test_a_new_workflow_has_no_steps_and_offers_templates(operator, clock):
 
     assert json.loads(page.context["form"].initial["document"])["tasks"] == []
     assert "Begin with No steps One worker task Approval by a person" in page_text(page)
-    assert "The workflow has no steps. Add one." in page_text(page) and 'data-insert="tasks[0]"' in html(page)
+    assert "1 hint workflow The workflow has no steps yet. Add the first one." in page_text(page)
+    assert 'data-insert="tasks[0]"' in html(page)
     assert 'href="?template=approval" aria-current' in chosen
 
 

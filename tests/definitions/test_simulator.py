@@ -108,8 +108,33 @@ def test_steps_are_prefilled_with_their_recent_outputs(operator, order):
 
     steps = {each.ref: each for each in page.context["trial"].steps}
     assert steps["charge"].output.document == {"way": "air", "receipt": 7}
-    assert steps["charge"].source == "From last run" and steps["fly"].source == "No sample: enter an output"
+    assert steps["charge"].source == "From last run" and steps["fly"].source == "An example: no step reads it"
+    assert 'name="output.charge.receipt"' in html(page)
     assert page.context["trial"].input.document == {"order": "4711"}
+
+
+def test_the_mock_of_a_task_that_never_ran_has_the_fields_that_other_steps_read(operator, order):
+    page = operator.get(address(order))
+    typed = {"answer.charge": "form", "output.charge.way": "air", "answer.fly": "form", "output.fly.plane": "A320"}
+
+    assert [each.source for each in page.context["trial"].steps][:2] == ["Read by other steps"] * 2
+    assert 'name="output.charge.way"' in html(page) and 'name="output.fly.plane"' in html(page)
+    assert operator.post(address(order), {"input": "{}"} | typed).context["report"].output == {"by": "A320"}
+
+
+def test_the_mock_of_a_task_that_another_workflow_ran_has_the_fields_of_its_last_output(operator, clock, db):
+    define_task("charge")
+    define_workflow("order", simple("charge"))
+    start_run_of(simple("charge"), name="another")
+    claim_and_report("charge", output={"receipt": 7, "card": {"last": "0002"}})
+    row = WorkflowDefinition.objects.get(name="order")
+
+    page = operator.get(address(row))
+    typed = {"answer.charge": "form", "output.charge.receipt": "8", "output.charge.card.last": '"0003"'}
+    report = operator.post(address(row), {"input": "{}"} | typed).context["report"]
+
+    assert page.context["trial"].steps[0].source == "From last run of this task"
+    assert report.attempts[0].output == {"receipt": 8, "card": {"last": "0003"}}
 
 
 def test_steps_without_outputs_are_prefilled_from_their_schema(operator, clock):
@@ -129,7 +154,7 @@ def test_steps_of_the_server_are_prefilled_with_an_output_of_their_type(operator
     row = WorkflowDefinition.objects.get(name="order")
 
     call, charge = operator.get(address(row)).context["trial"].steps
-    assert call.source == "Sample of its type" and charge.source == "No sample: enter an output"
+    assert call.source == "Sample of its type" and charge.source == "An example: no step reads it"
     assert call.output.document["response"].keys() == {"statusCode", "reasonPhrase", "headers", "body"}
     assert operator.post(address(row), {"input": "{}"}).context["report"].output == {"code": 200}
 

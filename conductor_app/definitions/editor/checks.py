@@ -118,6 +118,11 @@ class CheckResult:
         return self.count(ERROR)
 
     @property
+    def rejections(self) -> int:
+        """Return the number of findings that saving rejects."""
+        return sum(each.finding.severity == ERROR or each.finding.kind == REFUSED for each in self.findings)
+
+    @property
     def warnings(self) -> int:
         return self.count(WARNING)
 
@@ -189,7 +194,7 @@ def place_findings(
     refs = {spot.path: spot.ref or spot.path for spot in walk(workflow.get("tasks"))} if workflow else {}
     return [
         PlacedFinding(
-            replace(each, message=_advise(each.message)) if each.kind == REFUSED else each,
+            _advise(each) if each.kind == REFUSED else each,
             positions.of(each.path) or UNKNOWN_POSITION,
             _owner_of(each.path, refs) if workflow else "",
         )
@@ -204,16 +209,19 @@ def _owner_of(path: str, refs: Mapping[str, str]) -> str:
     return refs.get(path) or _("workflow")
 
 
-def _advise(message: str) -> str:
-    """Return what to do instead of a message that the API has from the original."""
-    missing = REQUIRED_FIELD.match(message)
+def _advise(finding: LintFinding) -> LintFinding:
+    """Return what to do instead of a message that the API has from the original. A missing first step is a hint."""
+    if finding.message == NO_STEPS:
+        return replace(finding, severity=HINT, message=_("The workflow has no steps yet. Add the first one."))
+    missing = REQUIRED_FIELD.match(finding.message)
     if missing is None:
-        return _("The workflow has no steps. Add one.") if message == NO_STEPS else message
+        return finding
+    message = _("`%(field)s` is missing. Fill it in.") % {"field": missing[1]}
     if missing[1] == "loopOver":
-        return _("The loop has no steps yet. Add one inside it.")
+        message = _("The loop has no steps yet. Add one inside it.")
     if missing[1] == "tryTasks":
-        return _("There are no steps to try yet. Add one inside it.")
-    return _("`%(field)s` is missing. Fill it in.") % {"field": missing[1]}
+        message = _("There are no steps to try yet. Add one inside it.")
+    return replace(finding, message=message)
 
 
 def checks_response(request: HttpRequest, kind: str) -> JsonResponse:

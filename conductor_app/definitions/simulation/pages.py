@@ -46,10 +46,19 @@ from ..models import DefinitionDraft, SaveRequirement, SimulationCase, TaskDefin
 from ..policies import type_label
 from ..schemas import fill_in_schemas, input_schema
 from .commands import case_outcome, simulate_with_children
-from .queries import InnerWorkflow, SimulationReport, inner_workflows, recorded_outputs, simulation_report
+from .queries import (
+    InnerWorkflow,
+    SimulationReport,
+    inner_workflows,
+    members_read,
+    newest_outputs,
+    recorded_outputs,
+    simulation_report,
+)
 
 MAX_REPETITIONS = 50
 MAX_STEPS = 300
+EXAMPLE_OUTPUT = {"result": "example"}
 OUTCOME_LABELS = {
     GIVES: gettext_lazy("Completes with"),
     FAILS: gettext_lazy("Fails, then completes with"),
@@ -180,7 +189,7 @@ class SimulatorPages(DefinitionAdmin):
             row, document, (request.GET.get("like") if row.pk else "") or next((run.pk for run in starts), "")
         )
         recorded = recorded_outputs(row.name) if row.pk else {}
-        trial = new_simulation_form(document, suggested, recorded, tasks, inner)
+        trial = new_simulation_form(document, suggested, recorded, tasks, inner, newest_outputs(documents))
         trial.starts = starts
         if request.method == "POST":
             return submitted_form(trial, request.POST)
@@ -268,15 +277,16 @@ def new_simulation_form(
     recorded: Mapping[str, Any],
     tasks: Mapping[str, Mapping[str, Any]],
     inner: Mapping[str, InnerWorkflow],
+    elsewhere: Mapping[str, Any],
 ) -> SimulationForm:
     """Return the initial form: every step has its latest output, otherwise a sample from its definition.
 
-    `inner`: the known sub-workflows by the path of their steps.
+    `inner`: the known sub-workflows by the path of their steps. `elsewhere`: outputs of tasks in any workflow, by name.
     """
     given = input if isinstance(input, Mapping) else {}
     form = DocumentForm("input", _("Input as JSON"), input_schema(document), None, given=given)
     return SimulationForm(
-        document, form, list(islice(_step_choices(document, recorded, tasks, inner, ""), MAX_STEPS)), inner
+        document, form, list(islice(_step_choices(document, recorded, tasks, inner, elsewhere), MAX_STEPS)), inner
     )
 
 
@@ -285,8 +295,10 @@ def _step_choices(
     recorded: Mapping[str, Any],
     tasks: Mapping[str, Mapping[str, Any]],
     inner: Mapping[str, InnerWorkflow],
-    prefix: str,
+    elsewhere: Mapping[str, Any],
+    prefix: str = "",
 ) -> Iterator[StepChoice]:
+    read = members_read(document)
     for spot in steps_needing_outcome(document):
         ref, kind, definition = f"{prefix}{spot.ref}", type_of(spot.step), tasks.get(spot.name) or {}
         schema, source = _output_schema(spot.step, definition)
@@ -297,19 +309,25 @@ def _step_choices(
             given, source = recorded[spot.ref], _("From last run")
         elif schema is None and (sample := structure_of_step(spot.step).output_sample):
             given, source = dict(sample), _("Sample of its type")
+        elif schema is None and spot.name in elsewhere:
+            given, source = elsewhere[spot.name], _("From last run of this task")
+        elif schema is None and read.get(spot.ref):
+            schema, source = _schema_of(read[spot.ref]), _("Read by other steps")
+        elif schema is None:
+            given, source = EXAMPLE_OUTPUT, _("An example: no step reads it")
         found = inner.get(ref)
         how = SIMULATED_TYPES if found is not None and spot.ref not in recorded else GIVES
         output = DocumentForm(
             f"output.{ref}",
             _("Output of %(ref)s") % {"ref": ref},
-            schema,
+            schema or _schema_of(given),
             None,
             given=given if isinstance(given, dict) else {},
             mode_name=f"answer.{ref}",
         )
         yield StepChoice(ref, spot.name, kind, how, 1, output, source, is_workflow=found is not None)
         if found is not None:
-            yield from _step_choices(found.document, found.recorded, tasks, inner, f"{ref}{INSIDE}")
+            yield from _step_choices(found.document, found.recorded, tasks, inner, elsewhere, f"{ref}{INSIDE}")
 
 
 def _output_schema(step: Mapping[str, Any], definition: Mapping[str, Any]) -> tuple[JsonValue, str]:
@@ -318,14 +336,21 @@ def _output_schema(step: Mapping[str, Any], definition: Mapping[str, Any]) -> tu
     if type_of(step) == Human.type and isinstance(inputs, Mapping):
         template = template_of(inputs)
         schema = template.document["jsonSchema"] if template else answer_schema(inputs)
-        return schema, _("From its form") if schema else _("No sample: enter an output")
+        return schema, _("From its form")
     found = fill_in_schemas(dict(definition)).get("outputSchema")
     if isinstance(found, Mapping) and isinstance(sample_from_schema(found.get("data")), dict):
         return found["data"], _("From output schema")
     keys = definition.get("outputKeys")
     if isinstance(keys, list) and keys:
         return {"properties": {str(key): {"default": ""} for key in keys}}, _("From output keys")
-    return None, _("No sample: enter an output")
+    return None, ""
+
+
+def _schema_of(value: Any) -> dict[str, Any]:
+    """Return a schema with a field for each member of a value; without fields if it has none."""
+    if not isinstance(value, Mapping) or not value:
+        return {}
+    return {"type": "object", "properties": {str(name): _schema_of(each) for name, each in value.items()}}
 
 
 def submitted_form(form: SimulationForm, submitted: Mapping[str, str]) -> SimulationForm:

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...access.visibility import visible
-from ...core.definition import type_of, types_where, walk
+from ...core.definition import DEFAULT_TYPE, type_of, types_where, walk
+from ...core.expressions.json_text import expression_texts
+from ...core.expressions.jsonpath_segments import Property
+from ...core.expressions.templates import parse_template
 from ...core.primitives import JsonValue
 from ...core.simulation import INSIDE
 from ...core.step_types.forks import Join
@@ -20,6 +23,7 @@ from ..validation import MAX_EXAMPLE_SIZE, newest_run_ids
 LIMIT = 400
 MAX_DEPTH = 3
 MAX_SUB_WORKFLOWS = 12
+MAX_TASKS_ELSEWHERE = 20
 STATUS_WORDS = {"SCHEDULED": "ACTIVE", "IN_PROGRESS": "ACTIVE", "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD"}
 CONTAINER_TYPES = types_where("waits_for_tasks") | {SubWorkflow.type}
 """Step types that are open only because other tasks are."""
@@ -34,6 +38,35 @@ def recorded_outputs(name: str) -> dict[str, Any]:
         run__in=newest_run_ids(name), status="COMPLETED", output_size__lte=MAX_EXAMPLE_SIZE, output_path=""
     ).order_by("run__created_at", "seq")
     return dict(attempts.values_list("task__ref", "output")[:LIMIT])
+
+
+def newest_outputs(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the newest output of each worker's task in any run, by task name."""
+    spots = [spot for document in documents for spot in walk(document.get("tasks"))]
+    names = list(dict.fromkeys(spot.name for spot in spots if type_of(spot.step) == DEFAULT_TYPE))
+    found: dict[str, Any] = {}
+    for name in names[:MAX_TASKS_ELSEWHERE]:
+        attempts = Attempt.objects.filter(
+            name=name, status="COMPLETED", output_size__lte=MAX_EXAMPLE_SIZE, output_path="", run__isnull=False
+        )
+        newest = visible(attempts.exclude(output={})).order_by("-pk").values_list("output", flat=True)
+        found.update((name, output) for output in newest[:1])
+    return found
+
+
+def members_read(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members that expressions read from the output of each step, as nested mappings by step."""
+    found: dict[str, Any] = {}
+    references = (each.reference for text in expression_texts(document) for each in parse_template(text))
+    for reference in references:
+        if reference is None or reference.key != "output":
+            continue
+        members = found.setdefault(reference.root, {})
+        for segment in reference.path.segments:
+            if not isinstance(segment, Property) or not segment.is_single:
+                break
+            members = members.setdefault(segment.names[0], {})
+    return found
 
 
 @dataclass(frozen=True, slots=True)
