@@ -9,13 +9,15 @@ of what it fired for.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q, QuerySet
+from django.contrib.auth.models import AnonymousUser, User
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..access.authentication import Actor, current_actor, current_user_id
 from ..access.permissions import READ, WORKFLOW_DEF
+from ..access.visibility import may
 from ..bulk import selections
 from ..core.alerts import (
     AGE,
@@ -31,6 +33,7 @@ from ..core.alerts import (
 from ..core.errors import Invalid
 from ..core.failure_grouping import informative_line
 from ..core.states import REGRESSED, RUN, UNHANDLED
+from ..definitions.models import WorkflowDefinition
 from ..explanations.cause import failure_reasons
 from ..failures.models import FailureGroup
 from ..runs.models import Attempt, Run
@@ -104,7 +107,7 @@ def registered_subjects() -> Mapping[str, AlertSubject]:
     return _subjects.value
 
 
-VIEW_PERMISSION = "conductor.view_run"
+VIEW_PERMISSION, CHANGE_PERMISSION = "conductor.view_run", "conductor.change_run"
 BACK_MS = 7 * DAY
 MAX_CHECKS = 50_000
 FAILED_STATUSES = ("FAILED", "TIMED_OUT")
@@ -295,8 +298,28 @@ def audited_views(actor: Actor) -> QuerySet[SavedView]:
 
 
 def audited_alerts(actor: Actor) -> QuerySet[Alert]:
-    """Return the alerts whose entries in the audit log an actor may see: those on views of workflows that it sees."""
-    return Alert.objects.exclude(kind=BUDGET).filter(view__in=shared_views_of(actor).values("pk"))
+    """Return the alerts that an actor may see, with their entries in the audit log: those of workflows that it sees."""
+    names = Alert.objects.exclude(workflow="").values_list("workflow", flat=True).distinct()
+    seen = [name for name in names if actor.permissions.allows(READ, WORKFLOW_DEF, name)]
+    is_of_seen = Q(view__in=shared_views_of(actor).values("pk")) | Q(workflow__in=seen)
+    return Alert.objects.exclude(kind=BUDGET).filter(is_of_seen)
+
+
+def visible_alerts(request: HttpRequest) -> QuerySet[Alert]:
+    """Return the alerts that the user may see."""
+    actor = None if request.user.has_perm(VIEW_PERMISSION) else current_actor()
+    return Alert.objects.all() if actor is None else audited_alerts(actor)
+
+
+def may_change_rules(user: User | AnonymousUser, workflow: str) -> bool:
+    """Return True if a user may turn the rules of a workflow on and off: who sees and operates its runs.
+
+    The rules of all workflows (an empty name), and alerts on views, require the permission on all runs.
+    """
+    if user.has_perm(CHANGE_PERMISSION) or not workflow:
+        return user.has_perm(CHANGE_PERMISSION)
+    row = WorkflowDefinition.objects.filter(name=workflow).only("name").first()
+    return row is not None and may(user, VIEW_PERMISSION, row) and may(user, CHANGE_PERMISSION, row)
 
 
 def own_views(by: str) -> QuerySet[SavedView]:
@@ -313,12 +336,6 @@ def is_own_view(view: SavedView, by: str) -> bool:
 def views_without_user(owner: str) -> QuerySet[SavedView]:
     """Return the views that belong to no user, with the name of their owner."""
     return SavedView.objects.filter(Q(owner_id=0) | Q(owner_id=None), owner=owner)
-
-
-def is_of_visible_workflow(view: SavedView) -> bool:
-    """Return True if a view selects the runs of one workflow that the current actor may see."""
-    actor = current_actor()
-    return actor is not None and _is_of_workflow_of(actor, view)
 
 
 def _is_of_workflow_of(actor: Actor, view: SavedView) -> bool:
@@ -381,9 +398,8 @@ def _causes(alert: Alert) -> dict[str, str]:
 def _unpolled_queues(workflow: str, now: int) -> dict[str, str]:
     before = now - UNPOLLED_MINUTES * MINUTE_MS
     unpolled = [each for each in queues_without_workers(list_queues(), now) if (each.oldest_at or now) <= before]
-    names = {each.name for each in unpolled}
-    if workflow:
-        pending = Attempt.objects.pending().of_runs().filter(queue__in=names, run__name=workflow)
-        names &= set(pending.order_by().values_list("queue", flat=True).distinct())
     counts = {each.name: each.counted for each in unpolled}
-    return {name: f"{name} ({counts[name]} pending)" for name in sorted(names)[:MAX_FOUND]}
+    if workflow:
+        pending = Attempt.objects.pending().of_runs().filter(queue__in=counts, run__name=workflow)
+        counts = dict(pending.order_by().values_list("queue").annotate(Count("pk")))
+    return {name: f"{name} ({counts[name]} pending)" for name in sorted(counts)[:MAX_FOUND]}

@@ -45,7 +45,7 @@ VOLATILE = re.compile(r'csrfmiddlewaretoken" value="[^"]*"|data-rev="[^"]*"|nonc
 FORMS = re.compile(r"/(?:add|edit|form|start|test|backfill|replay)/")
 """Pages of forms that require more than READ."""
 ADMINISTRATORS_ONLY: dict[str, str] = {
-    r"/admin/alert-targets/|/admin/alerts/(\?|$)": "Targets have addresses and keys of systems for all teams.",
+    r"/admin/alert-targets/": "Targets have addresses and keys of systems for all teams.",
     r"/admin/auth/|/api/users": "Users and their roles are those of the server.",
     r"/admin/conductor/accesskey/|/api/applications/key/": "Keys belong to those who manage applications.",
     r"/admin/conductor/application/|/api/applications": "No grant on the applications is given here.",

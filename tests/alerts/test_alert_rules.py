@@ -1,14 +1,18 @@
 """Rules that one click turns on: a new cause, a cause that came back, and a queue without workers."""
 
 import pytest
+from django.contrib.auth.models import User
 
+from conductor_app.access.commands.users import Subject, grant
+from conductor_app.access.permissions import EXECUTE, READ, WORKFLOW_DEF
 from conductor_app.alerts import commands as alerts
 from conductor_app.alerts.models import Alert, AlertFiring, AlertTarget
 from conductor_app.failures.commands import group_failures, transition_group
 from conductor_app.failures.models import FailureGroup
+from tests.access.users import logged_in_client
 from tests.builders import simple
 from tests.page_text import html, page_text
-from tests.scenario import claim_and_report, define_task, start_run_of
+from tests.scenario import claim_and_report, define_task, define_workflow, start_run, start_run_of
 
 pytestmark = pytest.mark.django_db
 PAGE = "/admin/alerts/"
@@ -180,3 +184,88 @@ def test_what_fires_now_comes_first(operator, clock, mailbox):
     assert "Queue without workers All workflows" in (page := page_text(operator.get(PAGE)))
     assert page.index("Queue without workers All workflows") < page.index("New cause All workflows")
     assert "Firing" in page
+
+
+@pytest.fixture
+def granted(clock, mailbox):
+    """Return a client of a person who operates the workflow `order`, and another who reads it."""
+    define_workflow("order", simple("charge"))
+    define_workflow("other", simple("pay"))
+    alerts.turn_on_rule("new_cause", "", [mailbox.pk], "olga")
+    alerts.turn_on_rule("new_cause", "other", [mailbox.pk], "olga")
+    people = []
+    for name, accesses in (("wanda", [READ, EXECUTE]), ("rita", [READ])):
+        user = User.objects.create_user(name, is_staff=True)
+        grant(Subject(user_id=user.pk), WORKFLOW_DEF, "order", accesses, name, "olga")
+        people.append(logged_in_client(user))
+    return people
+
+
+def test_who_operates_a_workflow_turns_its_rules_on_for_a_target_that_she_names(granted, clock, mailbox):
+    operator, reader = granted
+    page = operator.post(PAGE, {"do": "returned_cause", "workflow": "order", "target_name": "Ann"}, follow=True)
+
+    assert "Cause came back order Ann" in page_text(page) and "The rule is on." in page_text(page)
+    rule = Alert.objects.get(workflow="order")
+    assert rule.by == "wanda" and list(rule.targets.all()) == [mailbox]
+    assert "Cause came back order Ann" in page_text(reader.get(PAGE)) and "Turn o" not in page_text(reader.get(PAGE))
+    assert reader.post(PAGE, {"do": "remove", "alert": rule.pk}).status_code == 403
+
+    operator.post(PAGE, {"do": "remove", "alert": rule.pk})
+    assert not Alert.objects.filter(workflow="order").exists()
+
+
+def test_who_operates_a_workflow_sees_no_other_alerts_and_no_targets(granted, clock, mailbox):
+    alerts.turn_on_rule("returned_cause", "order", [mailbox.pk], "olga")
+    AlertFiring.objects.create(
+        alert=Alert.objects.get(workflow="order"), at=1, sentence="mine", error="ann@example.com"
+    )
+    AlertFiring.objects.create(alert=Alert.objects.get(workflow="other"), at=1, sentence="theirs")
+
+    for client in granted:
+        page = html(client.get(PAGE))
+        assert "mine" in page and "theirs" not in page and "ann@example.com" not in page
+        assert "other" not in page_text(client.get(PAGE)).partition("History")[0].partition("Rules")[2].split()
+        assert client.get(f"/admin/alert-targets/{mailbox.pk}/").status_code == 403
+        assert client.get("/admin/alert-targets/new/webhook/").status_code == 403
+        assert f'value="{mailbox.pk}"' not in page.partition('name="target')[2]
+
+
+@pytest.mark.parametrize("workflow", ["", "other", "ordered"])
+def test_who_operates_a_workflow_changes_no_rules_of_others(granted, clock, mailbox, workflow):
+    operator, reader = granted
+    before = list(Alert.objects.values_list("pk", flat=True))
+    form = {"do": "returned_cause", "workflow": workflow, "target_name": "Ann", "target": mailbox.pk}
+
+    assert operator.post(PAGE, form).status_code == reader.post(PAGE, form | {"workflow": "order"}).status_code == 403
+    for pk in before:
+        assert operator.post(PAGE, {"do": "remove", "alert": pk}).status_code == 403
+    view = alerts.save_view("all", {}, "olga", is_shared=True)
+    saved = {"view": view.pk, "kind": "count", "threshold": 1, "window": 60, "repeat": 60, "target": mailbox.pk}
+    assert operator.post(PAGE, {"do": "save", **saved}).status_code == 403
+    assert list(Alert.objects.values_list("pk", flat=True)) == before
+
+
+def test_a_target_is_found_by_its_whole_name_only(granted, clock, mailbox):
+    for name in ("", "An", "Ann2"):
+        form = {"do": "new_cause", "workflow": "order", "target_name": name, "target": mailbox.pk}
+        assert "No alert target has this name" in page_text(granted[0].post(PAGE, form, follow=True))
+    assert not Alert.objects.filter(workflow="order").exists()
+
+
+def test_a_rule_counts_the_tasks_of_its_workflow_only(operator, clock, mailbox):
+    define_workflow("order", simple("charge"))
+    define_workflow("other", simple("charge"))
+    for name in ("order", "other", "other"):
+        start_run(name)
+    turn_on(operator, "unpolled_queue", mailbox, "order")
+    clock.advance(seconds=300)
+
+    assert sentences(clock) == ["order: 1 queue without workers: charge (1 pending)"]
+
+
+def test_the_rule_on_new_causes_says_how_many_there_were(operator, clock, mailbox):
+    fail("charge", "no funds")
+    assert "There was 1 in the last 7 days." in page_text(operator.get(PAGE))
+    clock.advance(seconds=8 * 86_400)
+    assert "There were 0 in the last 7 days." in page_text(operator.get(PAGE))

@@ -102,7 +102,7 @@ def test_each_permission_has_words_and_a_role_that_has_it():
 def test_a_page_about_everything_says_that_a_permission_on_some_objects_is_not_enough():
     viewer = create_teams()[ALPHA].viewer
 
-    shown = page(logged_in_client(viewer).get("/admin/alerts/"), 403)
+    shown = page(logged_in_client(viewer).get("/admin/retention/"), 403)
 
     text = " ".join(shown.split())
     assert "but only those that were granted to you. This requires it for all of them." in text

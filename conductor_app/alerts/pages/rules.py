@@ -6,16 +6,18 @@ An alert on runs is tested on the last seven days.
 from typing import Any
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ...access.visibility import visible
+from ...access.visibility import controllable, may, visible
 from ...core.alerts import ABSENCE, ALERT_TARGET_KINDS, BUDGET, RULE_KINDS, SHARE, UNPOLLED_QUEUE
-from ...core.errors import NotFound, RequestRefused
+from ...core.errors import Invalid, NotFound, RequestRefused
 from ...definitions.models import WorkflowDefinition
+from ...failures.models import FailureGroup
 from ...utils import clock
 from ...utils.formatting import HOUR, TimeRange
 from ...web.badges import exact_time, format_count
@@ -25,20 +27,24 @@ from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from .. import commands
 from ..models import Alert, AlertFiring, AlertTarget, SavedView
 from ..queries import (
+    BACK_MS,
+    CHANGE_PERMISSION,
     KIND_LABELS,
     MAX_NAMED,
+    VIEW_PERMISSION,
     BackTest,
     back_test,
     check_rule,
-    is_of_visible_workflow,
     kind_label,
+    may_change_rules,
     registered_subjects,
     rule_of,
     subject_of,
+    visible_alerts,
     visible_views,
 )
 from .saved_views import list_address
-from .targets import CHANGE_PERMISSION, KIND_TEXTS, VIEW_PERMISSION, delivery_pill, settings_text
+from .targets import KIND_TEXTS, delivery_pill, settings_text
 
 MAX_ALERTS, MAX_FIRINGS, MAX_CHOICES = 200, 30, 500
 RULES = {
@@ -73,50 +79,65 @@ NUMBERS = {
 
 
 class AlertsPage(Page):
-    """Rules and alerts on the runs of views, those that fire first; then targets and history."""
+    """Rules and alerts on the runs of views, those that fire first; then targets and history.
+
+    Who sees some workflows only sees their alerts, turns on the rules of those that they operate, and names a target.
+    """
 
     name, title, permission = "alerts", gettext_lazy("Alerts"), VIEW_PERMISSION
     template = "ops/alerts/alerts.html"
+    shows_granted_rows = True
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        rows = Alert.objects.select_related("view").prefetch_related("targets").order_by("workflow", "view", "pk")
+        rows = visible_alerts(request).select_related("view").prefetch_related("targets")
+        rows = rows.order_by("workflow", "view", "pk")
         alerts = sorted(rows[:MAX_ALERTS], key=lambda alert: alert.incident_at is None)
         on_everywhere = {alert.kind for alert in alerts if alert.view is None and not alert.workflow}
         targets = AlertTarget.objects.annotate(alert_count=Count("alerts")).defer("sealed")
         tried = next((each for each in alerts if each.view_id and str(each.pk) == request.GET.get("try")), None)
-        may_act = request.user.has_perm(CHANGE_PERMISSION)
+        sees_all, may_change_all = (request.user.has_perm(each) for each in (VIEW_PERMISSION, CHANGE_PERMISSION))
+        choices = _choices(request) if may(request.user, CHANGE_PERMISSION) else {}
+        new_causes = visible(FailureGroup.objects.not_merged()).filter(
+            last_at__gte=clock.now() - BACK_MS, first_at__gte=clock.now() - BACK_MS
+        )
         return {
-            "alerts": [_alert_row(alert) for alert in alerts],
+            "alerts": [_alert_row(request, alert) for alert in alerts],
             "tested_alert": tried,
             **(_back_test_context(tried) if tried else {}),
-            **(_choices(request) if may_act else {}),
+            **choices,
             "rules": [
                 {"kind": kind, "label": RULES[kind][0], "text": RULES[kind][1], "is_on": kind in on_everywhere}
                 for kind in RULE_KINDS
             ],
-            "targets": [(row, kind_label(row.kind), settings_text(row)) for row in targets],
-            "choices": [(row, kind_label(row.kind)) for row in targets],
+            "new_causes": new_causes.order_by()[:1_000].count(),
+            "targets": [(row, kind_label(row.kind), settings_text(row)) for row in targets] if sees_all else [],
+            "choices": [(row, kind_label(row.kind)) for row in targets] if may_change_all else [],
             "target_kinds": [(kind, KIND_LABELS[kind], KIND_TEXTS[kind]) for kind in ALERT_TARGET_KINDS],
             "firings": [
-                (firing, kind_label(firing.channel), delivery_pill(firing))
-                for firing in AlertFiring.objects.order_by("-pk")[:MAX_FIRINGS]
+                (firing, kind_label(firing.channel), delivery_pill(firing)) for firing in _firings(request, sees_all)
             ],
-            "may_act": may_act,
+            "sees_all": sees_all,
+            "may_act": may_change_all or bool(choices.get("workflows")),
+            "may_change_all": may_change_all,
             "required": CHANGE_PERMISSION,
         }
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        require_permission(request, CHANGE_PERMISSION)
         form_data, by = request.POST, request.user.get_username()
         act, address = form_data.get("do", ""), reverse("admin:alerts")
         try:
             if act == "remove":
-                commands.remove_alert(parse_number(form_data.get("alert", ""), _("Alert"), digits=18), by)
+                pk = parse_number(form_data.get("alert", ""), _("Alert"), digits=18)
+                alert = visible_alerts(request).filter(pk=pk).first()
+                _require_rules_of(request, alert.workflow if alert else "")
+                commands.remove_alert(pk, by)
                 messages.success(request, _("Alert deleted."))
             elif act == "save":
+                require_permission(request, CHANGE_PERMISSION)
                 address = reverse("admin:alerts", query={"try": _save_alert(request).pk}, fragment="tested")
                 messages.success(request, _("Alert created. The back-test of the last seven days is below."))
             else:
+                _require_rules_of(request, form_data.get("workflow", ""))
                 rule = commands.turn_on_rule(act, form_data.get("workflow", ""), _chosen_targets(request), by)
                 messages.success(request, _rule_message(rule))
         except RequestRefused as refused:
@@ -146,9 +167,30 @@ class AlertPage(ObjectPage):
         return HttpResponseRedirect(list_address(alert.selection))
 
 
+def _require_rules_of(request: HttpRequest, workflow: str) -> None:
+    if not may_change_rules(request.user, workflow):
+        raise PermissionDenied(CHANGE_PERMISSION)
+
+
+def _firings(request: HttpRequest, sees_all: bool) -> list[AlertFiring]:
+    """Return the newest notifications. Answers and errors, which may have addresses, are for those who see targets."""
+    rows = AlertFiring.objects.order_by("-pk")
+    if sees_all:
+        return list(rows[:MAX_FIRINGS])
+    found = list(rows.filter(alert__in=visible_alerts(request).values("pk"))[:MAX_FIRINGS])
+    for firing in found:
+        firing.answer = firing.error = ""
+    return found
+
+
 def _choices(request: HttpRequest) -> dict[str, Any]:
     """Return what the forms offer: workflows, views, kinds of alerts, and budgets."""
-    names = visible(WorkflowDefinition.objects.all()).order_by("name").values_list("name", flat=True).distinct()
+    names = (
+        controllable(visible(WorkflowDefinition.objects.all()))
+        .order_by("name")
+        .values_list("name", flat=True)
+        .distinct()
+    )
     subjects = {
         kind: subject for kind, subject in registered_subjects().items() if request.user.has_perm(subject.permission)
     }
@@ -189,14 +231,27 @@ def _rule_message(rule: Alert) -> str:
 
 
 def _chosen_targets(request: HttpRequest) -> list[int]:
+    """Return the ids of the targets: those chosen in the list, or for those who do not see it, the one that is named.
+
+    Raises:
+        Invalid: when no target has the name.
+    """
+    if not request.user.has_perm(CHANGE_PERMISSION):
+        found = AlertTarget.objects.filter(name=request.POST.get("target_name", "").strip()).values_list(
+            "pk", flat=True
+        )
+        if not found:
+            raise Invalid(_("No alert target has this name. Ask an administrator for the name of a target."))
+        return list(found)
     return [parse_number(text, _("Target"), digits=18) for text in request.POST.getlist("target")]
 
 
-def _alert_row(alert: Alert) -> dict[str, Any]:
-    """Return the condition of an alert, what it is about with its address, and its targets."""
+def _alert_row(request: HttpRequest, alert: Alert) -> dict[str, Any]:
+    """Return the condition of an alert, what it is about with its address, and whether the user may turn it off."""
+    row = {"alert": alert, "may_remove": may_change_rules(request.user, alert.workflow)}
     if alert.view is not None:
-        return {"alert": alert, "sentence": _alert_sentence(alert), "address": list_address(alert.view.selection)}
-    return {"alert": alert, "sentence": RULES[alert.kind][0], "address": _rule_address(alert)}
+        return row | {"sentence": _alert_sentence(alert), "address": list_address(alert.view.selection)}
+    return row | {"sentence": RULES[alert.kind][0], "address": _rule_address(alert)}
 
 
 def _alert_sentence(alert: Alert) -> str:
@@ -219,9 +274,7 @@ def _rule_address(alert: Alert) -> str:
 
 def _is_visible(request: HttpRequest, alert: Alert) -> bool:
     """Return True if the user may see an alert. It counts all runs of its view: the user must see these."""
-    if request.user.has_perm(VIEW_PERMISSION):
-        return True
-    return alert.kind != BUDGET and alert.view is not None and is_of_visible_workflow(alert.view)
+    return visible_alerts(request).filter(pk=alert.pk).exists()
 
 
 def _back_test_context(alert: Alert) -> dict[str, Any]:

@@ -23,9 +23,8 @@ from ...web.badges import render_pill
 from ...web.pages import ObjectPage, require_permission
 from .. import commands
 from ..models import AlertFiring, AlertTarget
-from ..queries import KIND_LABELS, kind_label, notifications_to
+from ..queries import CHANGE_PERMISSION, KIND_LABELS, VIEW_PERMISSION, kind_label, notifications_to
 
-VIEW_PERMISSION, CHANGE_PERMISSION = "conductor.view_run", "conductor.change_run"
 KIND_TEXTS = {
     "slack": gettext_lazy("Posts to a channel through an incoming webhook."),
     "teams": gettext_lazy("Posts an Adaptive Card to a channel through a workflow webhook."),
