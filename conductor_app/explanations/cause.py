@@ -120,7 +120,8 @@ def _running_cause(run: Run, now: int, shown: str = "") -> Cause:
     person = persons_of([first], now).get(first.pk, "")
     reason = wait_reason(first, facts.get(first.pk), now, tries=tries, person=person)
     verdicts = tuple(verdicts_on(first, now, facts.get(first.pk)))
-    whole = (_("Waiting: %(what)s") if is_waiting else _("Running: %(what)s")) % {"what": reason.sentence + more}
+    what = reason.sentence + _wait_inside(first, now) + more
+    whole = (_("Waiting: %(what)s") if is_waiting else _("Running: %(what)s")) % {"what": what}
     return Cause(
         whole,
         str(first.task),
@@ -181,6 +182,14 @@ def _undelivered_cause(run: Run, message: WaitingMessage) -> Cause:
     facts = {"subject": message.subject, "error": informative_line(message.error) or _("no reason given")}
     child_id = "" if message.to == run.pk else message.to
     return Cause(sentence % facts, child_id=child_id, is_waiting=True, message_id=message.id)
+
+
+def _wait_inside(attempt: Attempt, now: int) -> str:
+    """Return the step that the open sub-workflow of an attempt is at, or an empty text if there is none."""
+    open_runs = Run.objects.defer_payloads().open().filter(pk=attempt.child_id)
+    child = visible(open_runs).first() if attempt.child_id else None
+    step = current_steps([child], now).get(child.pk) if child else None
+    return _(", which is at `%(task)s`: %(words)s") % {"task": step.task, "words": step.words} if step else ""
 
 
 def _open_attempts(run: Run) -> list[Attempt]:

@@ -33,6 +33,16 @@ def test_a_failed_run_names_the_task_the_attempt_and_the_first_line_of_the_reaso
     assert read_cause(run) == "Failed at `charge`, attempt 2 of 2: 502 from gateway"
 
 
+def test_a_run_that_waits_for_its_sub_workflow_says_what_that_waits_for(clock):
+    define_workflow("payment", human("approve"))
+    run = start_run_of(sub_workflow("pay", "payment"))
+
+    assert (
+        read_cause(run)
+        == "Waiting: `pay` is waiting for its sub-workflow, which is at `approve`: human task, for anyone"
+    )
+
+
 def test_a_retry_by_hand_beyond_the_policy_is_named_as_such(clock):
     define_task("charge", retryCount=0)
     run = start_run_of(simple("charge"))

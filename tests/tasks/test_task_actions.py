@@ -125,7 +125,7 @@ def test_skipping_an_open_task_is_planned(operator, scenario):
     assert "do=jump" not in html(panel(operator, scenario, "ship"))  # no step follows
 
 
-def test_the_same_error_elsewhere_leads_to_its_group(operator, clock):
+def test_the_number_of_failures_with_the_same_error_leads_to_their_group(operator, clock):
     scenario = Scenario(clock, step("pay", policy=policy()))
     scenario.worker("pay").fails("502 from gateway\n  at line 42")
     scenario.starts("order")
@@ -134,6 +134,6 @@ def test_the_same_error_elsewhere_leads_to_its_group(operator, clock):
 
     page = panel(operator, scenario)
 
-    assert "The same error elsewhere: 1" in page_text(page)
-    assert "/admin/failures/" in html(page).partition("The same error elsewhere")[0][-60:]
+    assert "All failures with this error: 2" in page_text(page)
+    assert "/admin/failures/" in html(page).partition("All failures with this error")[0][-60:]
     assert "at line 42" in html(page).partition("<h3>Reason</h3>")[2].partition("</pre>")[0]

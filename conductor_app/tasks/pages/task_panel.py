@@ -297,11 +297,6 @@ class TaskPanel:
         return why_not_retried(attempt, attempts_allowed(definition, attempt.task), has_policy=has_policy)
 
     @property
-    def similar_failures(self) -> int:
-        """Return the number of other failures in the same group."""
-        return self.failure_group.count - 1 if self.failure_group else 0
-
-    @property
     def is_for_people(self) -> bool:
         """Return True if the task is an open human task."""
         return self.attempt is not None and self.attempt.task.type == Human.type and self.attempt.ended_at is None
