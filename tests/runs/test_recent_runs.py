@@ -5,6 +5,7 @@ import pytest
 from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.runs.commands import repair
 from conductor_app.runs.models import Run
+from conductor_app.runs.pages.view_model import history_strip
 from conductor_app.runs.queries import recent as step_history
 from conductor_app.runs.queries.recent import (
     STRIP_LENGTH,
@@ -66,6 +67,29 @@ def test_a_cell_has_the_state_of_the_step_in_the_run(clock):
 
     assert [cell.status for cell in pack.cells] == ["COMPLETED", "ACTIVE"]
     assert [(cell.status, cell.task) for cell in ship.cells] == [("FAILED", "ship"), ("", "")]
+
+
+def test_runs_and_steps_that_failed_and_were_retried_are_marked(clock):
+    define_task("ship", retryCount=1, retryDelaySeconds=0)
+    define_workflow("order", simple("pack"), simple("ship"))
+    start_run("order")
+    claim_and_report("pack")
+    claim_and_report("ship", "FAILED")
+    claim_and_report("ship")
+    define_task("ship", retryCount=0)
+    clock.advance(seconds=1)
+    failed = start_run("order")
+    claim_and_report("pack")
+    claim_and_report("ship", "FAILED")
+    repair.retry(failed.pk, "ann")
+    claim_and_report("ship")
+
+    runs = recent_runs_of_workflows(["order"])["order"]
+    pack, ship = step_grid(document(), runs).rows
+
+    assert [run.is_repaired for run in runs] == [False, True], "Only the second run failed."
+    assert not any(cell.is_repaired for cell in pack.cells) and all(cell.is_repaired for cell in ship.cells)
+    assert "Completed (Failed, then retried)" in history_strip(runs, 0) and 'class="repaired"' in history_strip(runs, 0)
 
 
 def loop(ref: str, *body, iterations: int):

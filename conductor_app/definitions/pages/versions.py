@@ -18,7 +18,15 @@ from ...runs.commands import debugging
 from ...runs.models import Run
 from ...runs.pages.debugger import DEBUG_PERMISSION, breakpoints_context, parse_breakpoint_form
 from ...runs.pages.start import PERMISSION
-from ...runs.pages.view_model import bar_height, describe_run, durations_chart, longest_duration, results_chart
+from ...runs.pages.view_model import (
+    REPAIRED_LABEL,
+    bar_height,
+    describe_run,
+    durations_chart,
+    longest_duration,
+    results_chart,
+    run_tone,
+)
 from ...runs.queries.recent import (
     RecentRun,
     StepCell,
@@ -94,7 +102,7 @@ def _grid_context(row: WorkflowDefinition, runs: Sequence[RecentRun], now: int) 
         {
             "address": reverse("admin:conductor_run_change", args=[run.id]),
             "title": describe_run(run, now),
-            "tone": status_tone(run.status),
+            "tone": run_tone(run),
             "height": height,
             "y": HEAD_HEIGHT - height,
             "version": run.version if place == 0 or runs[place - 1].version != run.version else None,
@@ -118,9 +126,10 @@ def _cell_context(cell: StepCell, head: dict[str, Any]) -> dict[str, Any]:
     if not cell.status:
         return {"is_first": head["version"] is not None}
     count = f" × {format_count(cell.count)}" if cell.count > 1 else ""
+    repaired = f" ({REPAIRED_LABEL})" if cell.is_repaired else ""
     return {
-        "tone": status_tone(cell.status),
-        "title": f"{cell.task}: {format_status(cell.status)}{count}",
+        "tone": "repaired" if cell.is_repaired else status_tone(cell.status),
+        "title": f"{cell.task}: {format_status(cell.status)}{count}{repaired}",
         "address": head["address"],
         "task": cell.task,
         "is_first": head["version"] is not None,

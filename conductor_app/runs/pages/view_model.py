@@ -291,7 +291,7 @@ def history_strip(runs: Sequence[RecentRun], now: int, is_in_list: bool = True) 
             describe_run(run, now),
             place * BAR_WIDTH,
             HEIGHT,
-            status_tone(run.status),
+            run_tone(run),
             place * BAR_WIDTH + 0.5,
             HEIGHT - height,
             height,
@@ -315,9 +315,15 @@ def history_strip(runs: Sequence[RecentRun], now: int, is_in_list: bool = True) 
     )
 
 
+def run_tone(run: RecentRun) -> str:
+    """Return the color of a run in charts, which is that of the results."""
+    return "repaired" if run.is_repaired else status_tone(run.status)
+
+
 def describe_run(run: RecentRun, now: int) -> str:
     """Return status, duration, version and start of a run in one line."""
-    facts = (format_status(run.status), format_duration(run.duration_ms(now)), f"v{run.version}")
+    status = f"{format_status(run.status)} ({REPAIRED_LABEL})" if run.is_repaired else format_status(run.status)
+    facts = (status, format_duration(run.duration_ms(now)), f"v{run.version}")
     return " · ".join((*facts, exact_time(run.created_at)))
 
 
@@ -338,10 +344,11 @@ def _summarize(runs: Sequence[RecentRun]) -> str:
     return text % {"count": len(runs), "failed": failed}
 
 
+REPAIRED_LABEL = gettext_lazy("Failed, then retried")
 RESULT_SERIES = {
     "completed": (gettext_lazy("Completed"), "succeeded", "status=COMPLETED"),
     "failed": (gettext_lazy("Failed"), "failed", "status=FAILED,TIMED_OUT"),
-    REOPENED: (gettext_lazy("Failed, then retried"), "repaired", "status=COMPLETED,TERMINATED,RUNNING,PAUSED"),
+    REOPENED: (REPAIRED_LABEL, "repaired", "status=COMPLETED,TERMINATED,RUNNING,PAUSED"),
     "terminated": (gettext_lazy("Terminated"), "stopped", "status=TERMINATED"),
     OPEN: (gettext_lazy("Open"), "active", "status=RUNNING,PAUSED"),
 }

@@ -14,7 +14,7 @@ from ...core.states import COMPLETED
 from ...db.database import connection
 from ...db.fields import DocumentField
 from ...utils.formatting import TimeRange, count_by_bar
-from ..models import HistoryEntry, Run, Task, run_duration_ms
+from ..models import Attempt, HistoryEntry, Run, Task, run_duration_ms
 
 MAX_KEY_LENGTH = 60
 MAX_INPUT_BYTES = 4_000
@@ -97,7 +97,7 @@ def _shorten(text: str) -> str:
 
 
 STRIP_LENGTH = 30
-COLUMNS = ("id", "version", "status", "created_at", "ended_at", "idle_ms", "next_seq")
+COLUMNS = ("id", "version", "status", "created_at", "ended_at", "idle_ms", "next_seq", "failed_before_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,12 @@ class RecentRun:
     ended_at: int | None
     idle_ms: int
     next_seq: int
+    failed_before_at: int | None
+
+    @property
+    def is_repaired(self) -> bool:
+        """True if it failed, was retried and has completed."""
+        return self.failed_before_at is not None and self.status == COMPLETED
 
     def duration_ms(self, now: int) -> int:
         """Return the duration, until now if the run is open."""
@@ -310,12 +316,16 @@ def times_of_runs(runs: QuerySet[Run], column: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class StepCell:
-    """The state of one step in one run. `task`: the name of a task with the state; `count`: number of iterations."""
+    """The state of one step in one run. `task`: the name of a task with the state; `count`: number of iterations.
+
+    `is_repaired`: True if the step has completed after an attempt that failed.
+    """
 
     run: RecentRun
     status: str = ""
     task: str = ""
     count: int = 0
+    is_repaired: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +351,7 @@ class StepGrid:
 
 
 def step_grid(document: dict[str, Any], runs: Sequence[RecentRun]) -> StepGrid:
-    """Return the states of the steps in these runs. Runs one query."""
+    """Return the states of the steps in these runs. Runs two queries."""
     spots = list({spot.ref: spot for spot in walk(document.get("tasks")) if spot.ref}.values())
     shown = spots[:MAX_STEPS]
     states = _worst_states([spot.ref for spot in shown], runs)
@@ -364,7 +374,13 @@ def _worst_states(refs: Sequence[str], runs: Sequence[RecentRun]) -> dict[tuple[
         task = "__".join([ref, *filter(None, path.split("."))])
         if place not in cells or _rank(status) < _rank(cells[place].status):
             cells[place] = StepCell(by_id[run_id], status, task)
-    return {place: StepCell(cell.run, cell.status, cell.task, totals[place]) for place, cell in cells.items()}
+    small = [run.id for run in runs if run.next_seq <= MAX_TASKS // len(runs)]
+    failed = Attempt.objects.filter(run__in=small, status__in=("FAILED", "TIMED_OUT"), task__ref__in=refs).order_by()
+    repaired = set(failed.values_list("run_id", "task__ref").distinct())
+    return {
+        place: StepCell(cell.run, cell.status, cell.task, totals[place], cell.status == COMPLETED and place in repaired)
+        for place, cell in cells.items()
+    }
 
 
 def _bounded_tasks(runs: Iterable[RecentRun]) -> Q:
