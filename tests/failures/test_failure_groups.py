@@ -372,6 +372,7 @@ def test_a_group_whose_runs_were_all_retried_is_called_so_on_every_page(operator
     for address in (INBOX, page_of(group()), "/admin/"):
         found = html(operator.get(address))
         assert '<span class="badge waiting">' in found and "Retried" in found, address
+        assert "Retry these runs" not in found, "No run has failed."
     assert "Retried" not in page_text(operator.get(INBOX, {"view": "resolved"}))
 
     operator.post(page_of(group()), {"do": "acknowledge"})
