@@ -106,6 +106,14 @@ def test_the_debugger_has_one_primary_button_and_its_form_chooses_a_step_that_ha
     assert "waits until you let it continue, at most 60 minutes" in html
 
 
+def test_the_sentence_about_a_stop_leads_those_who_may_to_the_debugger(operator, stopped):
+    link = 'href="?tab=debugger">Open the debugger'
+
+    assert link in page(operator, stopped, tab="timeline")
+    assert link not in page(operator, stopped)
+    assert link not in page(client_with("view_run"), stopped, tab="timeline")
+
+
 def test_the_diagram_is_beside_the_debugger_without_the_panel_of_the_task(operator, stopped):
     html = page(operator, stopped)
 

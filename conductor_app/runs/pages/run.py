@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy
 from ...access.models import AuditEntry
 from ...access.tokens import file_address
 from ...access.visibility import may
+from ...core.breakpoints import stops_of
 from ...core.errors import RequestRefused
 from ...core.states import RUNNING
 from ...definitions.diagram.canvas import Diagram
@@ -234,7 +235,9 @@ def _page_context(run: Run, request: HttpRequest) -> dict[str, Any]:
     panel = opened_panel(view_model) if has_panel else None
     acts = task_actions(panel.attempt if panel else None, view_model.now, may_do)
     definition = parsed_definition(run.resolved_definition_id)
+    leads_to_debugger = stops_of(run.debug or {}) and tabs["tab"] != "debugger" and may_do(DEBUG_PERMISSION)
     return {
+        "debugger_address": view_model.query.address(tab="debugger", task=None) if leads_to_debugger else "",
         "failure_workflow": str(definition.document.get("failureWorkflow") or "") if definition else "",
         "other_view": _other_view(view_model, tabs["tab"]) if panel else None,
         **actions,
