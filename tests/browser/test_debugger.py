@@ -32,7 +32,7 @@ def test_a_breakpoint_of_a_definition_stops_the_runs_that_start_until_it_is_remo
 
     start(page, order)
     expect(page.get_by_text("Stopped at a breakpoint before this step").first).to_be_visible()
-    page.get_by_role("link", name="Debugger").click()
+    page.get_by_role("link", name="Debugger", exact=True).click()
     expect(page.get_by_role("combobox", name="Step to run to")).to_have_count(1)
     page.get_by_role("button", name="Continue").click()
     expect(page.get_by_text("The run continues.")).to_be_visible()

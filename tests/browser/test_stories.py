@@ -339,7 +339,7 @@ def test_a_run_is_stopped_before_a_step_that_gets_another_input(begin_story, tra
     story.select(page.get_by_label("Stop before step"), label="charge")
     story.click(page.get_by_role("button", name="Start", exact=True))
     expect(page.get_by_text("Stopped at a breakpoint before this step").first).to_be_visible()
-    story.click(page.get_by_role("link", name="Debugger"))
+    story.click(page.get_by_role("link", name="Debugger", exact=True))
     page.locator("textarea[name=value]").fill('{"order": 4711, "currency": "USD"}')
     story.click(page.get_by_role("button", name="Step over"))
     expect(page.locator(".messagelist")).to_be_visible()
