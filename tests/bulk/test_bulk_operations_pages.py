@@ -79,6 +79,17 @@ def test_runs_of_the_list_are_left_out_by_their_checkboxes(operator, scenario):
     assert re.search(rf'value="{first}"\s+form="plan"\s+checked', html(refused))
 
 
+def test_a_selection_that_has_grown_since_its_plan_is_planned_again(operator, scenario):
+    form = {"action": "retry", "status": "FAILED"}
+    [planned] = re.findall('name="planned" value="([0-9]+)"', html(operator.get(PLAN, form)))
+
+    refused = operator.post(PLAN, form | {"planned": "2"})
+
+    assert "The plan had 2 runs; now it has 3." in page_text(refused) and not BulkOperation.objects.exists()
+    assert 'name="planned" value="3"' in html(refused)
+    assert operator.post(PLAN, form | {"planned": planned}).status_code == 302
+
+
 def test_the_canary_that_a_plan_offers_is_smaller_than_the_number_of_runs(operator, scenario):
     assert operator.get(PLAN, {"status": "FAILED"}).context["canary_size"] == "1"
     assert [bulk_pages.default_canary_size(total) for total in (1, 2, 10, 35, 5_000)] == [0, 1, 1, 3, 10]

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from ...access.models import AuditEntry
 from ...access.visibility import may, visible
-from ...core.errors import Invalid, NotFound, RequestRefused
+from ...core.errors import Conflict, Invalid, NotFound, RequestRefused
 from ...core.states import BULK, PAUSED, RUNNING
 from ...db.fields import user_key
 from ...definitions.models import WorkflowDefinition
@@ -58,6 +58,7 @@ MAX_CHECKED_RUNS = 50
 MAX_REASONS = 10
 MAX_CANARY_SIZE = 10
 MAX_NAMED = 3
+MAX_GROWTH, MAX_COUNT_DIGITS = 1.1, 9
 FAILURE_WORKFLOW_COLUMNS = ("name", "version", "failure_workflow")
 NUMBER_FIELDS = ("version", "failure_group", "least_ms", "most_ms", *selections.MOMENTS)
 ACTION_DESCRIPTIONS = {name: action.sentence for name, action in RUN_ACTIONS.items()} | {
@@ -99,6 +100,7 @@ class BulkPlanPage(ObjectPage):
     def handle_post(self, request: HttpRequest) -> HttpResponse | dict[str, Any]:
         require_permission_on_any(request, PERMISSION)
         try:
+            _require_planned_count(request.POST)
             id = commands.start(_parse_form(request.POST), request.user.get_username())
         except RequestRefused as refused:
             show_refusal(request, refused)
@@ -196,6 +198,17 @@ def _upgrade_summary(selection: dict[str, Any]) -> dict[str, Any]:
         "can": sum(not problems for problems in obstacles.values()),
         "reasons": [(reason, len(ids), ids[0]) for reason, ids in ranked_reasons[:MAX_REASONS]],
     }
+
+
+def _require_planned_count(form_data: QueryDict) -> None:
+    """Refuse to start if the selection has grown by more than a tenth since the plan was displayed."""
+    planned = form_data.get("planned", "")
+    if not planned.isdecimal() or len(planned) > MAX_COUNT_DIGITS:
+        return
+    total = count_selection(parse_selection(form_data)).total
+    if total > MAX_GROWTH * int(planned):
+        counts = {"planned": format_count(int(planned)), "total": format_count(total)}
+        raise Conflict(_("The plan had %(planned)s runs; now it has %(total)s. Check it, then start again.") % counts)
 
 
 def _parse_form(form_data: QueryDict) -> BulkRequest:
