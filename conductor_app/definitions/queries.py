@@ -62,7 +62,7 @@ class VersionHealth:
 
 @dataclass(frozen=True, slots=True)
 class VersionEntry:
-    """One version with its change note, open runs and health."""
+    """One version with its author and reason, open runs and health."""
 
     row: WorkflowDefinition
     author: str
@@ -232,7 +232,7 @@ def _find_task_flags(row: TaskDefinition, users: int, is_worked: bool, may_be_us
 def version_history(name: str) -> list[VersionEntry]:
     """Return all versions of a workflow, newest first. Runs four queries."""
     rows = list(WorkflowDefinition.objects.filter(name=name).order_by("-version")[:MAX_VERSIONS])
-    notes, open_counts, health = _change_notes(name), open_runs(name), _health_by_version(name, clock.now())
+    notes, open_counts, health = _reasons(name), open_runs(name), _health_by_version(name, clock.now())
     return [
         VersionEntry(
             row,
@@ -246,8 +246,8 @@ def version_history(name: str) -> list[VersionEntry]:
     ]
 
 
-def _change_notes(name: str) -> dict[str, tuple[str, str]]:
-    """Return the last author and change note of each version."""
+def _reasons(name: str) -> dict[str, tuple[str, str]]:
+    """Return the last author and reason of each version."""
     entries = AuditEntry.objects.filter(
         object_type="workflow_definition", object_id__startswith=f"{name}:", action__in=("create", "overwrite")
     ).order_by("at", "pk")

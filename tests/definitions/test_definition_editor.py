@@ -290,7 +290,8 @@ def test_the_page_takes_few_queries(operator, order, django_assert_max_num_queri
         define_workflow("order", simple("charge"), version=version)
 
     with django_assert_max_num_queries(15):
-        operator.get(f"{WORKFLOWS}{order.pk}/change/?step=charge")
+        page = operator.get(f"{WORKFLOWS}{order.pk}/change/?step=charge")
+    assert "Type Worker task Task charge" in page_text(page)
 
 
 def test_runs_of_older_versions_can_be_upgraded_to_the_newest(operator, order):

@@ -120,6 +120,7 @@ def test_events_are_found_by_name_handler_outcome_and_source(viewer, clock):
     assert listed(viewer, outcome="UNHEARD") == {"unheard"}
     assert listed(viewer, outcome="DUPLICATE") == {"unheard"}
     assert listed(viewer, source="webhook") == set()
+    assert "AMQP queue AMQP exchange" in page_text(viewer.get(EVENTS))
     assert listed(viewer, source="api", until="1990-01-01") == set()
     assert "No results" in page_text(viewer.get(EVENTS, {"event": "none"}))
 

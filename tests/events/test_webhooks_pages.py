@@ -120,12 +120,16 @@ def test_a_webhook_is_changed_and_deleted(operator, clock):
     assert not Webhook.objects.exists()
 
 
+def test_a_new_webhook_suggests_the_header_of_github(operator):
+    assert 'value="X-Hub-Signature-256"' in html(operator.get(f"{LIST}new/"))
+
+
 def test_errors_are_reported_at_their_fields(operator):
     for form, said in [
         ({"name": ""}, "This field is required"),
         ({"verifier": "ODD"}, "Select a valid choice"),
-        ({"verifier": "HMAC_BASED", "header_key": ""}, "Missing headerKey"),
-        ({"verifier": "SLACK_BASED"}, "Missing secretValue"),
+        ({"verifier": "HMAC_BASED", "header_key": ""}, "This authentication requires it. Signature header"),
+        ({"verifier": "SLACK_BASED"}, "This authentication requires it. Secret"),
         ({"headers": "X-Key"}, "Line 1 is invalid"),
         ({"starts": "ship = soon"}, "Not a valid version: soon"),
         ({"starts": "shp"}, "Workflow shp does not exist. Did you mean ship?"),

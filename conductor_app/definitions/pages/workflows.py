@@ -176,7 +176,7 @@ class CatalogColumns:
     def p95(self, row: WorkflowDefinition) -> str:
         return "–" if row.catalog_entry.health.p95_ms is None else format_duration(row.catalog_entry.health.p95_ms)
 
-    @admin.display(description=gettext_lazy("change note"))
+    @admin.display(description=gettext_lazy("reason"))
     def why(self, row: WorkflowDefinition) -> str:
         return row.catalog_entry.reason or "–"
 
@@ -317,7 +317,7 @@ def _step_context(document: dict[str, Any], ref: str) -> dict[str, Any] | None:
     if spot is None:
         return None
     kind = type_of(spot.step)
-    facts = [(_("Type"), f"{type_label(kind)} ({kind})"), (_("Task"), spot.name), (_("Path"), spot.path)]
+    facts = [(_("Type"), type_label(kind)), (_("Task"), spot.name), (_("Path"), spot.path)]
     return {
         "ref": ref,
         "facts": facts,

@@ -62,7 +62,7 @@ class WebhookSecretForm(forms.Form):
         max_length=10_000,
         widget=forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}),
         label=gettext_lazy("Headers with secret values"),
-        help_text=gettext_lazy("One per line: X-Key: value. Only for header authentication. Never displayed again."),
+        help_text=gettext_lazy("One per line: X-Key: value. They are never displayed again."),
     )
 
     def clean_headers(self) -> dict[str, str]:
@@ -88,14 +88,14 @@ class WebhookForm(WebhookSecretForm):
     name = forms.CharField(
         max_length=200,
         label=gettext_lazy("Name"),
-        help_text=gettext_lazy("Event name: webhook:name"),
+        help_text=gettext_lazy("Its events are named webhook:NAME."),
     )
     verifier = forms.ChoiceField(choices=VERIFIERS, label=gettext_lazy("Authentication"))
     header_key = forms.CharField(
         required=False,
         max_length=200,
         label=gettext_lazy("Signature header"),
-        help_text=gettext_lazy("For example X-Hub-Signature-256"),
+        help_text=gettext_lazy("GitHub sends X-Hub-Signature-256."),
     )
     timestamp_key = forms.CharField(
         required=False,
@@ -120,7 +120,12 @@ class WebhookForm(WebhookSecretForm):
             "An event completes their steps Wait for a webhook that it matches. One per line: name, or name = version."
         ),
     )
-    platform = forms.CharField(required=False, max_length=200, label=gettext_lazy("Sender"))
+    platform = forms.CharField(
+        required=False,
+        max_length=200,
+        label=gettext_lazy("Sender"),
+        help_text=gettext_lazy("A note for you, such as GitHub."),
+    )
 
     def clean_starts(self) -> dict[str, Any]:
         found = _parse_pairs(self.cleaned_data["starts"], "=", allow_bare_name=True)
@@ -198,7 +203,11 @@ class _WebhookFormPage(ObjectPage):
 
     def get_context(self, request: HttpRequest, webhook_id: str = "") -> dict[str, Any]:
         row = _find_webhook(webhook_id)
-        initial = initial_values(row.name, row.document) if row else {"verifier": "HMAC_BASED"}
+        initial = (
+            initial_values(row.name, row.document)
+            if row
+            else {"verifier": "HMAC_BASED", "header_key": "X-Hub-Signature-256"}
+        )
         return self._page_context(request, row, WebhookForm(initial=initial))
 
     def handle_post(self, request: HttpRequest, webhook_id: str = "") -> HttpResponse | dict[str, Any]:
@@ -235,7 +244,9 @@ class _WebhookFormPage(ObjectPage):
             return webhooks.update_webhook(row.pk, form.document(row.document), by)
         except ValidationFailed as failed:
             for each in failed.validation_errors:
-                form.add_error(FORM_FIELDS.get(each.path), each.message)
+                is_missing = each.message.startswith("Missing ") and each.path in FORM_FIELDS
+                message = _("This authentication requires it.") if is_missing else each.message
+                form.add_error(FORM_FIELDS.get(each.path), message)
         except RequestRefused as refused:
             form.add_error(None, refused.message)
         return None
