@@ -351,8 +351,11 @@ def build_sections(
     cards = [
         {"title": card.title, "entries": _build_entries(card.entries, available, path)} for card in (*CARDS, *unused)
     ]
-    if cards := [card for card in cards if card["entries"]]:
-        visible["further"].append(_build_admin(cards, path))
+    entries = [entry for card in cards for entry in card["entries"]]
+    if len(entries) == 1:
+        visible["operate"] += entries
+    elif entries:
+        visible["further"].append(_build_admin([card for card in cards if card["entries"]], path))
     return [_build_section(name, models) for name, models in visible.items() if models]
 
 

@@ -124,7 +124,10 @@ def test_the_page_admin_has_cards_and_those_of_features_that_are_not_used_yet(op
 def test_the_page_admin_has_only_what_the_user_may_open(db):
     client = client_with()
     assert sections_of(client) == {} and cards_of(client) == {}
-    assert cards_of(client_with("view_secret", name="vera")) == {"Values of definitions": ["Secrets"]}
+    one, two = client_with("view_secret", name="vera"), client_with("view_secret", "view_variable", name="vito")
+    assert cards_of(two) == {"Values of definitions": ["Secrets", "Variables"]}
+    assert sections_of(two) == {"Operate": ["Overview"], "More": ["Admin"]}
+    assert sections_of(one) == {"Operate": ["Overview", "Secrets"]}, "a single page is an entry of the menu"
 
 
 @pytest.mark.parametrize("role", ["USER_READ_ONLY", "WORKFLOW_MANAGER", "METADATA_MANAGER"])
