@@ -124,6 +124,11 @@
 
   // In a low window, the menu begins at the current entry.
   document.querySelector("#side [aria-current]")?.scrollIntoView({ block: "nearest" });
+  // In a narrow one, a row of tabs shows the current tab.
+  for (const tab of document.querySelectorAll("nav.tabs [aria-current]")) {
+    const [row, own] = [tab.closest("nav.tabs"), tab.getBoundingClientRect()];
+    row.scrollLeft += Math.max(0, own.right - row.getBoundingClientRect().right);
+  }
 
   // Open the action menu that the fragment of the address names, for links from the command palette.
   const openTarget = () => {

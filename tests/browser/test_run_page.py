@@ -62,6 +62,8 @@ def test_a_phone_shows_cause_and_tabs_first_and_the_other_facts_on_demand(page, 
 
     page.get_by_text("All facts").click()
     expect(page.locator(".facts").first.get_by_text(failed.pk)).to_be_visible()
+    page.goto(page_of(failed, "?tab=audit"))
+    expect(page.locator("nav.tabs [aria-current]")).to_be_in_viewport(ratio=0.9)
 
 
 @pytest.mark.one_database
