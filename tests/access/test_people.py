@@ -104,6 +104,21 @@ class TestInvitations:
         assert re.search(r'name="with_tasks"[^>]* checked', text) and "And the tasks" in text
         assert re.search(r'name="with_tasks"[^>]* checked', html(administrator.get(INVITE)))
 
+    def test_a_person_page_offers_the_tasks_of_a_new_version(self, administrator):
+        define_workflow("order", simple("pay"))
+        define_workflow("payroll", simple("book"))
+        administrator.post(INVITE, form(name="bob", names="order", with_tasks="on"))
+        bob = User.objects.get(username="bob")
+        assert "These workflows use tasks" not in page_text(administrator.get(page_of(bob)))
+
+        define_workflow("order", simple("pay"), simple("pack"), version=2)
+        assert "does not see definition, queue and workers: pack." in page_text(administrator.get(page_of(bob)))
+        assert logged_in_client(bob).post(page_of(bob), {"do": "tasks"}).status_code == 403
+        administrator.post(page_of(bob), {"do": "tasks"})
+
+        assert people.access_of(bob) == Access(VIEWER, ("order",), tasks=("pack", "pay"))
+        assert "These workflows use tasks" not in page_text(administrator.get(page_of(bob)))
+
     def test_a_person_sees_the_queues_and_workers_of_the_tasks_of_the_workflows(self, administrator):
         define_workflow("order", simple("pack"))
         start_run("order")

@@ -41,7 +41,7 @@ from ..permissions import (
 )
 from ..visibility import visible, visible_names
 from .applications import create_application, create_key
-from .users import MAX_ID_LENGTH, USER_KIND, Subject, insert_grants, keep_administrator, new_user
+from .users import MAX_ID_LENGTH, USER_KIND, Subject, grant, insert_grants, keep_administrator, new_user
 
 VIEWER, OPERATOR, AUTHOR, WORKER = "USER_READ_ONLY", "WORKFLOW_MANAGER", "METADATA_MANAGER", "WORKER"
 PERSON_ROLES = (VIEWER, OPERATOR, AUTHOR, ADMIN)
@@ -308,6 +308,25 @@ def with_tasks(access: Access) -> Access:
     if len(tasks) > MAX_TASKS:
         raise Invalid(f"These workflows have more than {MAX_TASKS} tasks. Enter a prefix of their names.")
     return replace(access, tasks=tuple(tasks))
+
+
+def new_tasks(access: Access) -> tuple[str, ...]:
+    """Return the task types that the workflows of a scope have now, and that it may not read."""
+    if access.is_on_all or access.is_custom or not access.role:
+        return ()
+    try:
+        return tuple(task for task in with_tasks(access).tasks if task not in access.tasks)
+    except Invalid:
+        return ()
+
+
+def grant_new_tasks(user_id: int, by: str) -> None:
+    """Let a person read the tasks that its workflows have now, as far as the current actor may read them."""
+    with transaction.atomic():
+        user = get_user_model().objects.select_for_update().get(pk=user_id)
+        require_user_permissions(user.pk)
+        for task in new_tasks(access_of(user)):
+            grant(Subject(user_id=user.pk), TASK_DEF, task, [READ], user.get_username(), by)
 
 
 def matching_names(access: Access, target_type: str, names: Iterable[str]) -> list[str]:

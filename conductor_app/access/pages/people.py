@@ -451,6 +451,7 @@ class PersonPage(ObjectPage):
             "row": row,
             "form": (form or form_class(access=access if access.role else None)) if is_editable else None,
             "may_change": may_change,
+            "new_tasks": people.new_tasks(access) if is_editable and not program else (),
             "has_no_way_to_sign_in": not program and may_be_linked(user),
             "has_provider": bool(conf.oidc_issuer),
             "has_passwords": conf.local_sign_in,
@@ -471,7 +472,11 @@ class PersonPage(ObjectPage):
             if command == "invite":
                 context = _invitation_context(request, user, create_invitation(user, by))
                 return self._context(request, user) | context | {"title": user.get_username()}
-            if command == "permit":
+            if command == "tasks":
+                require_permission(request, GRANT_PERMISSION)
+                people.grant_new_tasks(user.pk, by)
+                messages.success(request, _("Saved. It takes effect within one second."))
+            elif command == "permit":
                 permit_link(user, by)
                 messages.success(request, _("The next single sign-on with this name uses this account."))
             elif command in ("deactivate", "activate"):
