@@ -348,7 +348,7 @@ def build_sections(
         for name, entry in OPTIONAL.items()
         if name not in used and entry.target in available
     ]
-    cards = [
+    cards: list[dict[str, Any]] = [
         {"title": card.title, "entries": _build_entries(card.entries, available, path)} for card in (*CARDS, *unused)
     ]
     entries = [entry for card in cards for entry in card["entries"]]
