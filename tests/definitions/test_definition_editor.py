@@ -7,6 +7,8 @@ import pytest
 from django.test import Client
 
 from conductor_app.access.models import AuditEntry
+from conductor_app.core.validation.findings import HINT
+from conductor_app.definitions.editor.checks import check_text
 from conductor_app.definitions.models import DefinitionDraft, TaskDefinition, WorkflowDefinition
 from tests.access.users import client_with
 from tests.builders import noop, simple
@@ -174,6 +176,22 @@ def test_validation_errors_are_displayed_before_saving(operator, order):
     page = page_text(operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": text(tasks=[]), "step": "review"}))
 
     assert "saving will be rejected" in page and "The workflow has no steps yet. Add the first one." in page
+
+
+@pytest.mark.parametrize(("kind", "body"), [("DO_WHILE", "loopOver"), ("TRY_CATCH", "tryTasks")])
+def test_a_container_that_was_just_added_has_a_hint_and_cannot_be_saved(db, kind, body):
+    step = {
+        "name": "each",
+        "taskReferenceName": "each",
+        "type": kind,
+        body: [],
+        "loopCondition": "false",
+    }
+    checked = check_text("workflow", text(tasks=[step]))
+
+    found = {each.finding.message: each.finding.severity for each in checked.findings}
+    assert [severity for message, severity in found.items() if "yet. Add one inside it." in message] == [HINT], found
+    assert checked.rejections
 
 
 def test_a_definition_is_started_like_another_one(operator, order):

@@ -155,6 +155,7 @@ def test_steps_of_the_server_are_prefilled_with_an_output_of_their_type(operator
 
     call, charge = operator.get(address(row)).context["trial"].steps
     assert call.source == "Sample of its type" and charge.source == "An example: no step reads it"
+    assert [each.key for each in call.output.fields[0].fields if each.kind == "typed"][-2:] == ["headers", "body"]
     assert call.output.document["response"].keys() == {"statusCode", "reasonPhrase", "headers", "body"}
     assert operator.post(address(row), {"input": "{}"}).context["report"].output == {"code": 200}
 

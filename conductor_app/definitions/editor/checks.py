@@ -8,6 +8,7 @@ from typing import Any
 
 from django.http import HttpRequest, JsonResponse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from ...access.visibility import usable
 from ...core.decision_context import RUN_FACTS, RUN_PAYLOADS, TASK_FACTS
@@ -53,6 +54,11 @@ INNER_STEP = re.compile(rf"\.({'|'.join(sorted(HOLDS_STEPS))})\b.*\[\d+\]")
 """The rest of a path behind a step, if it leads to a step inside it."""
 REQUIRED_FIELD = re.compile(r"(\w+) field is required for taskType: ")
 NO_STEPS = "WorkflowTask list cannot be empty"
+HINTS_BY_FIELD = {
+    "tasks": gettext_noop("The workflow has no steps yet. Add the first one."),
+    "loopOver": gettext_noop("The loop has no steps yet. Add one inside it."),
+    "tryTasks": gettext_noop("There are no steps to try yet. Add one inside it."),
+}
 MAX_DEPTH = 5
 MAX_NAMES = 500
 TABLES: dict[str, FieldTable] = {
@@ -211,17 +217,11 @@ def _owner_of(path: str, refs: Mapping[str, str]) -> str:
 
 def _advise(finding: LintFinding) -> LintFinding:
     """Return what to do instead of a message that the API has from the original. A missing first step is a hint."""
-    if finding.message == NO_STEPS:
-        return replace(finding, severity=HINT, message=_("The workflow has no steps yet. Add the first one."))
     missing = REQUIRED_FIELD.match(finding.message)
-    if missing is None:
-        return finding
-    message = _("`%(field)s` is missing. Fill it in.") % {"field": missing[1]}
-    if missing[1] == "loopOver":
-        message = _("The loop has no steps yet. Add one inside it.")
-    if missing[1] == "tryTasks":
-        message = _("There are no steps to try yet. Add one inside it.")
-    return replace(finding, message=message)
+    field = "tasks" if finding.message == NO_STEPS else missing[1] if missing else ""
+    if field in HINTS_BY_FIELD:
+        return replace(finding, severity=HINT, message=_(HINTS_BY_FIELD[field]))
+    return replace(finding, message=_("`%(field)s` is missing. Fill it in.") % {"field": field}) if field else finding
 
 
 def checks_response(request: HttpRequest, kind: str) -> JsonResponse:

@@ -312,7 +312,7 @@ def _step_choices(
         elif schema is None and spot.name in elsewhere:
             given, source = elsewhere[spot.name], _("From last run of this task")
         elif schema is None and read.get(spot.ref):
-            schema, source = _schema_of(read[spot.ref]), _("Read by other steps")
+            schema, source = _schema_of(read[spot.ref], 4), _("Read by other steps")
         elif schema is None:
             given, source = EXAMPLE_OUTPUT, _("An example: no step reads it")
         found = inner.get(ref)
@@ -346,11 +346,11 @@ def _output_schema(step: Mapping[str, Any], definition: Mapping[str, Any]) -> tu
     return None, ""
 
 
-def _schema_of(value: Any) -> dict[str, Any]:
-    """Return a schema with a field for each member of a value; without fields if it has none."""
-    if not isinstance(value, Mapping) or not value:
+def _schema_of(value: Any, levels: int = 2) -> dict[str, Any]:
+    """Return a schema with a field for each member of a value, down to some levels; without fields if it has none."""
+    if not isinstance(value, Mapping) or not value or not levels:
         return {}
-    return {"type": "object", "properties": {str(name): _schema_of(each) for name, each in value.items()}}
+    return {"type": "object", "properties": {str(name): _schema_of(each, levels - 1) for name, each in value.items()}}
 
 
 def submitted_form(form: SimulationForm, submitted: Mapping[str, str]) -> SimulationForm:
