@@ -245,6 +245,16 @@ def test_a_new_definition_is_tested_before_it_is_saved(operator, order):
     assert "Save as a test case" not in page_text(page) and "Back to the editor" in page_text(page)
 
 
+def test_a_draft_that_cannot_run_says_which_step_lacks_what(operator, db):
+    loop = step_of("DO_WHILE", "again", loopOver=[], loopCondition="false")
+    document = {"name": "new", "version": 1, "tasks": [loop], "schemaVersion": 2, "ownerEmail": "a@acme.io"}
+    DefinitionDraft.objects.create(kind="workflow", name="", author="olga", text=json.dumps(document), updated_at=0)
+
+    page = operator.post(f"{WORKFLOWS}test/", {"input": "{}"})
+
+    assert "again: The loop has no steps yet. Add one inside it." in page_text(page)
+
+
 def test_a_new_definition_without_a_draft_leads_to_the_editor(operator, viewer, db):
     assert operator.get(f"{WORKFLOWS}test/").url == f"{WORKFLOWS}add/"
     assert viewer.get(f"{WORKFLOWS}test/").status_code == 403

@@ -31,6 +31,7 @@ from ...core.simulation import (
     steps_needing_outcome,
 )
 from ...core.step_types.waiting import Human
+from ...core.validation.findings import ERROR, REFUSED, LintFinding
 from ...human_tasks.form_templates import template_of
 from ...runs.models import Run
 from ...runs.queries.recent import recent_starts, start_to_repeat
@@ -41,6 +42,7 @@ from .. import commands as definition_commands
 from ..diagram.canvas import Diagram
 from ..diagram.marks import NO_MARKS
 from ..diagram.pages import draw_definition
+from ..editor.checks import place_findings
 from ..editor.pages import DefinitionAdmin
 from ..models import DefinitionDraft, SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition
 from ..policies import type_label
@@ -203,7 +205,9 @@ class SimulatorPages(DefinitionAdmin):
         try:
             return simulate_with_children(trial.document, dict(trial.input.document), trial.outcomes), ""
         except ValidationFailed as failed:
-            return None, "; ".join(f"{each.path} {each.message}".strip() for each in failed.validation_errors[:5])
+            found = [LintFinding(ERROR, REFUSED, each.path, each.message) for each in failed.validation_errors[:5]]
+            placed = place_findings(found, "{}", trial.document)
+            return None, "; ".join(f"{each.owner}: {each.finding.message.replace('`', '')}" for each in placed)
         except RequestRefused as refused:
             return None, refused.message
 
