@@ -37,6 +37,8 @@ from .badges import format_count
 
 LAST_LABEL = 0.86
 """The share of the width from which on a label does not fit on narrow screens. They leave it out."""
+LAST_TIME = 0.95
+"""The share of the width up to which a time fits before the right edge."""
 PLOT_HEIGHT, TOP = 120, 16
 """Heights of the bars and of the space above them, in pixels."""
 MARKER_GAP = 5.0
@@ -228,12 +230,16 @@ class DurationChart(TrendChart):
 
 
 def _label_places(time_range: TimeRange) -> list[int]:
-    """Return the bars that have a label: the first one of each day if labels are dates, otherwise every sixth part."""
-    starts = time_range.starts()
-    if not HOUR < time_range.step < DAY:
-        return list(range(0, time_range.count, -(-time_range.count // 6)))
-    days = [_local(start).date() for start in starts]
-    return [place for place in range(1, time_range.count) if days[place] != days[place - 1]]
+    """Return the bars that have a label: five days apart, the first of each day, or those at round times of the day."""
+    step, count = time_range.step, time_range.count
+    if step >= DAY:
+        return list(range(0, count, -(-count // 6)))
+    times = [_local(start) for start in time_range.starts()]
+    if step > HOUR:
+        return [place for place in range(1, count) if times[place].date() != times[place - 1].date()]
+    distance = count * step // (6 * MINUTE)
+    minutes = [time.hour * 60 + time.minute for time in times]
+    return [place for place in range(count) if minutes[place] % distance == 0 and place <= LAST_TIME * count]
 
 
 def chosen_range(request: HttpRequest, default: str = DAY_RANGE) -> str:

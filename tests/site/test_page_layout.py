@@ -5,7 +5,7 @@ import re
 import pytest
 from django.template.loader import render_to_string
 
-from conductor_app.utils.formatting import DAY, HOUR, TimeRange
+from conductor_app.utils.formatting import DAY, HOUR, MINUTE, TimeRange
 from conductor_app.web.charts import ChartMarker, ChartSeries, ChartThreshold, TrendChart
 from tests.page_text import html
 
@@ -69,6 +69,19 @@ def chart(**more) -> TrendChart:
 def test_a_chart_of_a_week_labels_the_first_bar_of_each_day():
     assert [time["label"] for time in chart().times] == [f"{day} Jan" for day in range(13, 20)]
     assert [time["x"] for time in chart().times][:2] == [f"{100 * 7 / 56:.3f}%", f"{100 * 15 / 56:.3f}%"]
+
+
+@pytest.mark.parametrize(
+    "name, now, labels",
+    [
+        ("1h", 7 * HOUR + 6 * MINUTE, ["06:10", "06:20", "06:30", "06:40", "06:50", "07:00"]),
+        ("24h", 7 * HOUR + 6 * MINUTE, ["08:00", "12:00", "16:00", "20:00", "00:00", "04:00"]),
+    ],
+)
+def test_a_chart_of_hours_labels_round_times(name, now, labels):
+    drawn = TrendChart("Failures", TimeRange.aligned(name, MONDAY + now), chart().series)
+
+    assert [time["label"] for time in drawn.times] == labels
 
 
 def test_the_last_label_of_the_time_axis_is_left_out_on_narrow_screens():
