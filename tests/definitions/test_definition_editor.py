@@ -176,6 +176,7 @@ def test_validation_errors_are_displayed_before_saving(operator, order):
     page = page_text(operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": text(tasks=[]), "step": "review"}))
 
     assert "saving will be rejected" in page and "The workflow has no steps yet. Add the first one." in page
+    assert "Reason Stored in the audit log." in page
 
 
 @pytest.mark.parametrize(("kind", "body"), [("DO_WHILE", "loopOver"), ("TRY_CATCH", "tryTasks")])

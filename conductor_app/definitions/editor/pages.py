@@ -43,7 +43,7 @@ class DefinitionForm(forms.Form):
         required=False,
         max_length=500,
         label=gettext_lazy("Reason"),
-        help_text=gettext_lazy("Saved with the version and in the audit log."),
+        help_text=gettext_lazy("Stored in the audit log."),
     )
     base = forms.CharField(widget=forms.HiddenInput, required=False, max_length=64)
     checked: CheckResult | None = None
