@@ -101,6 +101,26 @@ def test_the_entries_about_a_run_are_found_by_its_correlation_id(operator, clock
     assert "this one" in shown and "another one" not in shown
 
 
+def test_the_entries_about_a_run_are_found_by_the_name_that_the_list_shows(operator, clock):
+    define_workflow("order", simple("pay"))
+    run = start_run("order", input={"order_id": 9001})
+    create_entry(clock, object_id=run.pk, reason="this one")
+    create_entry(clock, object_id=start_run("order", input={"order_id": 9002}).pk, reason="another one")
+    assert "order_id 9001" in page_text(operator.get(AUDIT))
+
+    shown = page_text(operator.get(AUDIT, {"q": "order_id 9001"}))
+
+    assert "this one" in shown and "another one" not in shown
+
+
+def test_the_list_shows_the_details_of_an_entry_without_changed_values(operator, clock):
+    create_entry(clock, facts={"to": "charge", "note": "x" * 200})
+
+    shown = page_text(operator.get(AUDIT))
+
+    assert "to charge" in shown and "x" * 120 + "…" in shown
+
+
 def test_the_list_takes_few_queries(operator, clock, django_assert_max_num_queries):
     for _ in range(20):
         create_entry(clock)

@@ -186,6 +186,21 @@ def test_a_renamed_step_keeps_its_readers(operator):
 
 
 @pytest.mark.parametrize(
+    ("name", "changes", "ref"),
+    [
+        ("my_task", {"step.name": "reserve"}, "reserve"),
+        ("my_task", {"step.name": "reserve", "step.taskReferenceName": "first"}, "first"),
+        ("my_task", {"step.name": "ship"}, "my_task"),
+        ("charge", {"step.name": "reserve"}, "charge"),
+    ],
+)
+def test_a_new_worker_task_is_named_by_its_task_until_it_has_a_reference(operator, name, changes, ref):
+    after = apply(operator, text(simple(name), SHIP), "tasks[0]", **changes)["after"]
+
+    assert (after["tasks"][0]["name"], after["tasks"][0]["taskReferenceName"]) == (changes["step.name"], ref)
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"step.taskReferenceName": "charge"}, "is used by another step"),

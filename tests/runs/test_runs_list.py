@@ -263,6 +263,7 @@ def test_an_invalid_query_is_reported_with_its_position(operator, orders):
 
     assert "at character 9, at the end: expected a value" in page_text(page)
     assert run.pk not in html(page)
+    assert "No results" not in page_text(page) and "0 runs" not in page_text(page)
 
 
 def test_words_that_resemble_a_query_are_searched_as_text(operator, orders):

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from ...bulk.pages.operations import operation_title
 from ...bulk.queries import visible_operations
-from ...bulk.selections import FAILURE_GROUP, MAX_ID_DIGITS, failure_group_titles
+from ...bulk.selections import FAILURE_GROUP, MAX_ID_DIGITS, failure_group_titles, shows_words
 from ...db.fields import dumps
 from ...events.models import Webhook
 from ...runs.models import Run
@@ -260,14 +260,12 @@ class AuditList(BoundedChangeList):
 class AuditAdmin(GrantedRowsAdmin):
     """Every action of a user or a client. Users with grants see own actions, and those on the objects that they see."""
 
-    list_display = ("when", "actor_text", "action_text", "object_text", "changes", "reason")
+    list_display = ("when", "actor_text", "action_text", "object_text", "changes_or_details", "reason")
     list_display_links = None
     list_filter = (SinceFilter, ActorFilter, ActionFilter, ObjectFilter)
     ordering = ("-at", "-id")
     search_fields = ("=object_id", "=actor", "=request_id")
-    search_help_text = gettext_lazy(
-        "Exact run id, correlation id, name:version of a definition, name, actor or request id"
-    )
+    search_help_text = gettext_lazy("Run id or name, definition:version, name, actor or request id")
     fields = ("when", "actor_text", "action_text", "object_text", "reason", "changes", "details", "request_link")
     change_list_template = "admin/conductor/auditentry/change_list.html"
 
@@ -285,11 +283,15 @@ class AuditAdmin(GrantedRowsAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str
     ) -> tuple[QuerySet[AuditEntry], bool]:
-        """Return the entries that match, and those about the runs with this correlation id."""
+        """Return the entries that match, and those about runs with this correlation id, or newest ones so named."""
         found, may_repeat = super().get_search_results(request, queryset, search_term)
         text = search_term.strip()
-        runs = visible(Run.objects.filter(correlation_id=text)).order_by() if text else Run.objects.none()
-        ids = list(runs.values_list("pk", flat=True)[:MAX_RUNS])
+        if not text:
+            return found, may_repeat
+        newest = queryset.filter(object_type="run").order_by("-id").values("object_id")[:MAX_EXAMINED]
+        runs = visible(Run.objects.all()).order_by().values_list("pk", flat=True)
+        ids = list(runs.filter(correlation_id=text)[:MAX_RUNS])
+        ids = ids or list(runs.filter(shows_words(text), pk__in=newest)[:MAX_RUNS])
         return (found | queryset.filter(object_type="run", object_id__in=ids) if ids else found), may_repeat
 
     def export(self, request: HttpRequest, format: str) -> HttpResponseBase:
@@ -342,6 +344,10 @@ class AuditAdmin(GrantedRowsAdmin):
     def changes(self, entry: AuditEntry) -> SafeString:
         return render_changes(entry)
 
+    @admin.display(description=gettext_lazy("changes"))
+    def changes_or_details(self, entry: AuditEntry) -> SafeString:
+        return render_changes(entry) or render_details(entry, MAX_VALUE_LENGTH)
+
     @admin.display(description=gettext_lazy("details"))
     def details(self, entry: AuditEntry) -> SafeString:
         return render_details(entry)
@@ -360,9 +366,9 @@ def render_changes(entry: AuditEntry) -> SafeString:
     return format_html_join("\n", '<span class="diff"><code>{}</code> <del>{}</del> → <ins>{}</ins></span>', rows)
 
 
-def render_details(entry: AuditEntry) -> SafeString:
-    """Return the other facts of an entry, one in a line."""
-    rows = ((name, _shorten(value, 2_000)) for name, value in other_facts(entry).items())
+def render_details(entry: AuditEntry, most: int = 2_000) -> SafeString:
+    """Return the other facts of an entry, one in a line, each with `most` characters."""
+    rows = ((name, _shorten(value, most)) for name, value in other_facts(entry).items())
     return format_html_join("\n", '<span class="diff"><code>{}</code> {}</span>', rows)
 
 

@@ -51,6 +51,7 @@ from .step_rows import (
 )
 from .task_form import CHOICE_DEFAULTS, RETRY_LOGICS, TIMEOUT_POLICIES, TaskForm
 
+NEW_TASK = Simple.sample[0]["name"]
 INPUTS, CASES, BRANCHES, TIMES, REF = "input", "case", "step.branches", "step.times", "step.taskReferenceName"
 MAX_BRANCHES = 200
 MAIN_SETTINGS = 4
@@ -362,13 +363,24 @@ class StepForm(MemberForm):
     def _rename(self, edit: StepEdit) -> StepEdit:
         ref = (self.submitted or {}).get(REF, self.ref).strip()
         if ref == self.ref:
-            return edit
+            return self._follow_name(edit)
         try:
             renamed = rename_step(edit.document, self.path, ref)
         except Invalid as refused:
             self.errors[REF] = [refused.message]
             return edit
         return renamed
+
+    def _follow_name(self, edit: StepEdit) -> StepEdit:
+        """Name a new worker task by the task that is chosen for it, unless another step has that name."""
+        sequence, index = find_step(edit.document, self.path)
+        name = sequence.steps[index].get("name")
+        if self.step.get("name") != NEW_TASK or not self.ref.startswith(NEW_TASK) or name == NEW_TASK:
+            return edit
+        try:
+            return rename_step(edit.document, self.path, name)
+        except Invalid:
+            return edit
 
     def _read_row_group(self, step: dict[str, Any], group: RowGroup) -> dict[str, Any]:
         values, keys = parse_rows(group.rows), self.keys(group.member)

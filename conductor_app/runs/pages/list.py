@@ -178,12 +178,14 @@ class RunList(ServerAwareChangeList):
         self.filter_specs, self.has_filters, self.has_active_filters = [], False, bool(self.filter_chips)
         self.clear_all_filters_qs, self.sort = "?", requested_sort(request)
         self.notes: list[selections.ScanNote] = []
+        self.is_refused = False
         try:
             rows, self.notes = runs_with_coverage(request)
             self.counted = selections.countable_runs(parse_selection(request.GET), rows)
             return annotate_key_inputs(rows)
         except Invalid as refused:
             messages.error(request, refused.message)
+            self.is_refused = True
             self.counted = Run.objects.none()
             return self.counted
 

@@ -30,7 +30,7 @@ export const drafted = (box) => {
       });
       if (!response.ok || response.redirected) throw new Error(response.status);
       sent = text;
-      say(words.kept.replace("{time}", new Date().toLocaleTimeString(document.documentElement.lang || undefined)));
+      say(words.kept.replace("{time}", new Date().toTimeString().slice(0, 8)));
     } catch {
       say(words.late, true);
       timer = setTimeout(() => keep(view), 5000);
