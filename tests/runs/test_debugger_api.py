@@ -44,6 +44,7 @@ def test_a_stopped_task_continues_with_a_changed_input_and_the_audit_log_says_so
     assert api.workflow(run)["variables"] == {"note": "x"}
     entry = AuditEntry.objects.get(object_id=run, action="continue from breakpoint")
     assert (entry.reason, entry.facts["changed"]) == ("wrong total", "input, variables")
+    assert (entry.facts["before"], entry.facts["after"]) == ({"task input.total": 7}, {"task input.total": 8})
     assert api.post(f"/debug/runs/{run}/continue", {"taskId": stop["taskId"]}).status_code == 409
 
 

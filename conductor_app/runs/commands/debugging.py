@@ -18,7 +18,7 @@ from ...settings import conf
 from ...utils import clock, randomness
 from ..models import Attempt
 from .change import Audit, DecisionFailed, RunCommand, change_run
-from .repair import Asked, locate_attempt
+from .repair import Asked, add_task_input_changes, locate_attempt
 
 MINUTE_MS = 60_000
 
@@ -123,7 +123,13 @@ def continue_run(run_id: str, request: ContinueRequest, by: str, reason: str = "
         output=request.output,
         variables=request.variables,
     )
-    facts = {"action": request.action, "step": request.ref, "changed": ", ".join(request.changed)}
+    changed = ", ".join(request.changed)
+    facts: dict[str, Any] = {"action": request.action, "step": request.ref, "changed": changed}
+    if request.input is not None and Attempt.objects.filter(pk=request.attempt_id, run_id=run_id).exists():
+        before: dict[str, Any] = {}
+        after: dict[str, Any] = {}
+        add_task_input_changes(request.attempt_id, request.input, run_id, before, after)
+        facts |= {"before": before, "after": after}
     try:
         change_run(RunCommand(run_id, command, by, reason, audit=Audit("continue from breakpoint", _present(facts))))
     except DecisionFailed as fault:

@@ -197,14 +197,21 @@ def rerun_facts(run_id: str, target: str, attempt_id: str, task_input: Any, inpu
         facts = {"task": str(found.task), "attempt": attempt_id, "status": found.status}
         facts["failure"] = redact_text(found.reason)[:MAX_CHANGE_LENGTH]
     if task_input is not None and attempt_id:
-        load = partial(payload_storage.load_stored_task_input, attempt_id)
-        _add_input_changes("task input", load, task_input, target, before, after)
+        add_task_input_changes(attempt_id, task_input, target, before, after)
     if input is not None and target == run_id:
         load = partial(payload_storage.load_stored_input, run_id)
         _add_input_changes("input", load, input, target, before, after)
     elif input is not None:
         facts["new input of"] = run_id
     return {**facts, "before": before, "after": after} if before or after else facts
+
+
+def add_task_input_changes(
+    attempt_id: str, given: Any, run_id: str, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    """Add the values that differ between the stored input of an attempt and the given one, by path."""
+    load = partial(payload_storage.load_stored_task_input, attempt_id)
+    _add_input_changes("task input", load, given, run_id, before, after)
 
 
 def _add_input_changes(
