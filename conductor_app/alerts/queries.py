@@ -36,6 +36,7 @@ from ..core.states import REGRESSED, RUN, UNHANDLED
 from ..definitions.models import WorkflowDefinition
 from ..explanations.cause import failure_reasons
 from ..failures.models import FailureGroup
+from ..failures.queries import has_failed_run
 from ..runs.models import Attempt, Run
 from ..tasks.queries.queue_states import list_queues, queues_without_workers
 from ..utils import process_state
@@ -381,15 +382,17 @@ class RuleCheck:
 
 def check_rule(alert: Alert, now: int) -> RuleCheck:
     """Return what a rule finds. At its first check, which is that of its creation, nothing is new."""
-    found = _unpolled_queues(alert.workflow, now) if alert.kind == UNPOLLED_QUEUE else _causes(alert)
+    found = _unpolled_queues(alert.workflow, now) if alert.kind == UNPOLLED_QUEUE else _causes(alert, now)
     seen = alert.seen or {"found": sorted(found), "fired": []}
     new = tuple(key for key in found if key not in seen["found"])
     return RuleCheck(found, new, tuple(key for key in seen["fired"] if key in found))
 
 
-def _causes(alert: Alert) -> dict[str, str]:
+def _causes(alert: Alert, now: int) -> dict[str, str]:
+    """Return the causes that have failed a run. One found earlier stays, even if its runs were repaired."""
     state = UNHANDLED if alert.kind == NEW_CAUSE else REGRESSED
-    groups = FailureGroup.objects.not_merged().filter(state=state)
+    failed = has_failed_run(now - DAY) | Q(pk__in=alert.seen["found"]) if alert.seen else has_failed_run(0)
+    groups = FailureGroup.objects.not_merged().filter(failed, state=state)
     if alert.workflow:
         groups = groups.filter(definition=alert.workflow)
     return {str(group.pk): str(group) for group in groups.order_by("-last_at")[:MAX_FOUND]}

@@ -181,15 +181,25 @@ def group_status(group: FailureGroup, impact: GroupImpact, now: int) -> str:
     return NEW if group.first_at >= now - DAY else FAILING
 
 
-def impact_by_group(now: int, only: FailureGroup | None = None) -> dict[int, GroupImpact]:
-    """Return the impact of each group, or of one, within the last day. Runs one query.
+def _ended_its_run() -> Q:
+    """Return the condition of failures whose run has failed with this attempt, or without a failed task.
 
-    A failure has ended its run if the run has failed with this attempt, or without a failed task. It has ended a
-    standalone task if no attempt followed.
+    A failure has ended a standalone task if no attempt followed.
     """
     ended = Run.objects.filter(pk=OuterRef("run_id"), status__in=LOST, failed_attempt_id=OuterRef("attempt_id"))
     last = Task.objects.filter(pk=OuterRef("task_id"), attempt_id=OuterRef("attempt_id"))
-    is_lost = ExpressionWrapper(Exists(ended) | Exists(last), output_field=BooleanField())
+    return Q(Exists(ended) | Exists(last))
+
+
+def has_failed_run(since: int) -> Exists:
+    """Return the condition of groups with a failure since a time that ended its run."""
+    own = Failure.objects.filter(Q(group=OuterRef("pk")) | Q(group__merged_into=OuterRef("pk")), at__gte=since)
+    return Exists(own.filter(_ended_its_run()))
+
+
+def impact_by_group(now: int, only: FailureGroup | None = None) -> dict[int, GroupImpact]:
+    """Return the impact of each group, or of one, within the last day. Runs one query."""
+    is_lost = ExpressionWrapper(_ended_its_run(), output_field=BooleanField())
     newest = visible(Failure.objects.filter(at__gte=now - DAY, group__isnull=False)).order_by("-at")
     newest = newest if only is None else newest.filter(merged_into([only.pk]))
     rows = newest.annotate(is_lost=is_lost).values_list(

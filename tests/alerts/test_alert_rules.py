@@ -74,6 +74,21 @@ def test_a_rule_of_a_workflow_ignores_the_causes_of_others(operator, clock, mail
     assert [sent.partition(":")[0] for sent in sentences(clock)] == [name]
 
 
+def test_a_rule_on_new_causes_ignores_errors_that_a_retry_repairs(operator, clock, mailbox):
+    turn_on(operator, "new_cause", mailbox)
+    define_task("ship", retryCount=1, retryDelaySeconds=0)
+    start_run_of(simple("ship"))
+    claim_and_report("ship", "FAILED", reason="no truck")
+    group_failures(100)
+    assert sentences(clock) == []
+    assert "There were 0 in the last 7 days." in page_text(operator.get(PAGE))
+
+    claim_and_report("ship", "FAILED", reason="no truck")
+    group_failures(100)
+    assert len(sentences(clock)) == 1
+    assert "There was 1 in the last 7 days." in page_text(operator.get(PAGE))
+
+
 def test_a_rule_on_causes_that_come_back_fires_each_time(operator, clock, mailbox):
     fail("charge", "no funds")
     turn_on(operator, "returned_cause", mailbox)

@@ -18,6 +18,7 @@ from ...core.alerts import ABSENCE, ALERT_TARGET_KINDS, BUDGET, RULE_KINDS, SHAR
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...definitions.models import WorkflowDefinition
 from ...failures.models import FailureGroup
+from ...failures.queries import has_failed_run
 from ...utils import clock
 from ...utils.formatting import HOUR, TimeRange
 from ...web.badges import exact_time, format_count
@@ -48,8 +49,11 @@ from .targets import KIND_TEXTS, delivery_pill, settings_text
 
 MAX_ALERTS, MAX_FIRINGS, MAX_CHOICES = 200, 30, 500
 RULES = {
-    "new_cause": (gettext_lazy("New cause"), gettext_lazy("A run failed for a cause that was not there before.")),
-    "returned_cause": (gettext_lazy("Cause came back"), gettext_lazy("A failure has a cause that was resolved.")),
+    "new_cause": (
+        gettext_lazy("New cause"),
+        gettext_lazy("A run failed for a new cause. Errors that a retry repaired do not count."),
+    ),
+    "returned_cause": (gettext_lazy("Cause came back"), gettext_lazy("A run failed for a cause that was resolved.")),
     "unpolled_queue": (
         gettext_lazy("Queue without workers"),
         gettext_lazy("A task has waited for 5 minutes in a queue that no worker polls."),
@@ -98,7 +102,9 @@ class AlertsPage(Page):
         sees_all, may_change_all = (request.user.has_perm(each) for each in (VIEW_PERMISSION, CHANGE_PERMISSION))
         choices = _choices(request) if may(request.user, CHANGE_PERMISSION) else {}
         new_causes = visible(FailureGroup.objects.not_merged()).filter(
-            last_at__gte=clock.now() - BACK_MS, first_at__gte=clock.now() - BACK_MS
+            has_failed_run(clock.now() - BACK_MS),
+            last_at__gte=clock.now() - BACK_MS,
+            first_at__gte=clock.now() - BACK_MS,
         )
         return {
             "alerts": [_alert_row(request, alert) for alert in alerts],
