@@ -56,7 +56,7 @@ VIEWS: dict[str, tuple[Any, Q]] = {
 """Tabs of the inbox: label and filter of the states."""
 LAST, LOST_RUNS = "last", "lost"
 ORDERS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    LOST_RUNS: (gettext_lazy("Failed runs, 24 h"), ()),
+    LOST_RUNS: (gettext_lazy("Still failed, 24 h"), ()),
     "count": (gettext_lazy("Failures"), ("-count", "pk")),
     LAST: (gettext_lazy("Last"), ("-last_at", "pk")),
     "first": (gettext_lazy("First"), ("-first_at", "pk")),

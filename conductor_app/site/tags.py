@@ -19,7 +19,7 @@ from django.utils.translation import gettext, gettext_noop, pgettext
 
 from ..access.authentication import current_actor, server_address
 from ..access.pages import audit
-from ..access.permissions import NO_PATTERNS, READ, WORKFLOW_DEF, permission_words, smallest_role_with
+from ..access.permissions import READ, WORKFLOW_DEF, permission_words, smallest_role_with
 from ..access.visibility import may, sees_all_runs
 from ..core.primitives import JsonValue
 from ..db.fields import dumps
@@ -275,13 +275,14 @@ def render_worker_code(context: Context, sample: WorkerSample) -> str:
 def render_limited_view(kind: str = WORKFLOW_DEF, shows_all: bool | None = None) -> SafeString | str:
     """Return a sentence for users whose grants let them see some rows only; by default, some runs only.
 
-    `kind`: the target type of the grants, whose names it lists.
+    `kind`: the target type of the grants, whose names it lists; empty for all types.
     """
     actor = current_actor()
     if actor is None or (sees_all_runs() if shows_all is None else shows_all):
         return ""
-    granted = actor.permissions.names.get((READ, kind), NO_PATTERNS)
-    names = sorted([*granted.exact, *(f"{prefix}*" for prefix in granted.prefixes)])
+    rights = actor.permissions.names.items()
+    granted = [each for (access, of), each in rights if access == READ and kind in ("", of)]
+    names = sorted({name for each in granted for name in (*each.exact, *(f"{prefix}*" for prefix in each.prefixes))})
     listed = ", ".join(names[:MAX_GRANTED]) + " …" * (len(names) > MAX_GRANTED)
     text = gettext(
         "Only what your grants let you see is listed: %(names)s. Administrators give more on the page People."

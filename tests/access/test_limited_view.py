@@ -38,6 +38,16 @@ def test_an_empty_list_says_that_grants_leave_out_rows(bill, operator, address):
     assert LIMITED not in page_text(operator.get(address, follow=True))
 
 
+def test_a_failure_group_that_a_person_may_not_open_mentions_the_grants(bill, operator):
+    address = "/admin/failures/4/"
+    assert "or your grants do not include its workflow" in bill.get(address).content.decode()
+    assert "No such failure group: 4." in operator.get(address).content.decode()
+
+
+def test_the_audit_log_names_the_grants_that_limit_it(bill):
+    assert f"{LIMITED}: billing_*. Administrators give more" in page_text(bill.get("/admin/conductor/auditentry/"))
+
+
 def test_a_queue_that_a_person_may_not_open_is_no_link(bill, operator, run):
     page = f"/admin/why-waiting/{run.attempts.get().pk}/"
 

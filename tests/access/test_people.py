@@ -164,6 +164,7 @@ class TestInvitations:
     def test_without_a_mail_server_the_page_does_not_blame_one(self, administrator, settings):
         settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT = SMTP, "localhost", 1
 
+        assert "No mail server is set (EMAIL_HOST): you get the link" in page_text(administrator.get(INVITE))
         page = page_text(administrator.post(INVITE, form(name="bob", email="bob@example.org")))
 
         assert "No mail server is set (EMAIL_HOST). Copy the link" in page and "did not accept" not in page

@@ -112,6 +112,7 @@ def test_an_operation_is_started_from_its_plan_and_processed(operator, scenario,
 def test_it_is_paused_resumed_and_stopped_on_its_page(operator, scenario):
     id = start_operation(rate=0.1)
     address = f"{LIST}{id}/"
+    assert "Collecting the runs." in page_text(operator.get(address))
 
     for do, state in (("pause", "PAUSED"), ("resume", "GATHERING"), ("pause", "PAUSED"), ("stop", "STOPPED")):
         operator.post(address, {"do": do, "reason": "a look"})

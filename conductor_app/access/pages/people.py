@@ -300,7 +300,7 @@ class InvitePage(ObjectPage):
     permission = INVITE_PERMISSION
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        return {"title": _("Invite a person"), "form": InvitationForm()}
+        return self._form_context(InvitationForm())
 
     def handle_post(self, request: HttpRequest) -> HttpResponse | dict[str, Any]:
         form = InvitationForm(request.POST)
@@ -310,7 +310,10 @@ class InvitePage(ObjectPage):
                 return self._invite(request, form)
             except RequestRefused as refused:
                 form.add_error(None, refused.message)
-        return {"title": _("Invite a person"), "form": form}
+        return self._form_context(form)
+
+    def _form_context(self, form: InvitationForm) -> dict[str, Any]:
+        return {"title": _("Invite a person"), "form": form, "has_no_mail_server": settings.EMAIL_HOST == "localhost"}
 
     def _invite(self, request: HttpRequest, form: InvitationForm) -> dict[str, Any]:
         by, values = request.user.get_username(), form.cleaned_data

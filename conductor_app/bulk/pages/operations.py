@@ -527,7 +527,9 @@ def render_result_pill(row: BulkOperation, result: BulkOutcome | None) -> SafeSt
     return render_pill("failed", _("Done with failures"), "failed")
 
 
-def _progress_text(row: BulkOperation, result: BulkOutcome | None) -> SafeString:
+def _progress_text(row: BulkOperation, result: BulkOutcome | None) -> SafeString | str:
+    if row.state == "GATHERING" and not row.total:
+        return _("Collecting the runs.")
     done, failed = (row.done, 0) if result is None else (result.succeeded, result.failed_again)
     left = row.remaining_count if result is None else result.pending
     if result is None:

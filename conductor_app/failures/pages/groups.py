@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...access.models import AuditEntry
-from ...access.visibility import controllable, may, visible
+from ...access.visibility import controllable, may, sees_all_runs, visible
 from ...bulk.pages.operations import operation_title, render_result_pill
 from ...bulk.queries import Repairs, outcomes_of, repairs_of
 from ...bulk.selections import UNSUCCESSFUL_STATUSES
@@ -257,6 +257,7 @@ class FailureGroupPage(ObjectPage):
             "whole": whole if (whole := shown_group(group)) is not group else None,
             "acts": list(acts[:MAX_ACTIONS]),
             "issue_name": _issue_name(group.issue_url),
+            "sets_issues": request.user.is_superuser and not conf.issue_url,
             "new_issue": _new_issue_address(request, group, detail) if conf.issue_url else "",
             "is_regressed": group.state == REGRESSED,
             "retry": reverse("admin:bulk_plan", query={"failure_group": group.pk, "action": "retry"}),
@@ -404,7 +405,7 @@ def _merge_groups(group: FailureGroup, form_data: Mapping[str, str], by: str) ->
     if not into.isdecimal() or len(into) > 18:
         raise Invalid(_("Not a valid group number: %(text)s.") % {"text": repr(into[:40])})
     if not controllable(FailureGroup.objects.filter(pk=int(into))).exists():
-        raise NotFound(_("No such failure group: %(number)s.") % {"number": into})
+        raise _not_found(into)
     commands.merge_groups(group.pk, int(into), by, form_data.get("reason", "").strip())
     return _("Merged into group %(number)s.") % {"number": into}
 
@@ -424,6 +425,13 @@ ACTIONS: dict[str, Callable[[FailureGroup, Mapping[str, str], str], str]] = {
 }
 
 
+def _not_found(group_id: int | str) -> NotFound:
+    if sees_all_runs():
+        return NotFound(_("No such failure group: %(number)s.") % {"number": group_id})
+    text = _("No failure group %(number)s exists, or your grants do not include its workflow.")
+    return NotFound(text % {"number": group_id})
+
+
 def _find_group_and_parts(group_id: int) -> tuple[FailureGroup, list[FailureGroup]]:
     """Return a group, and the groups merged into it, as far as the actor may see them."""
     wanted = min(group_id, 2**62)
@@ -432,5 +440,5 @@ def _find_group_and_parts(group_id: int) -> tuple[FailureGroup, list[FailureGrou
     own_first = Case(When(pk=wanted, then=0), default=1)
     rows = list(found.order_by(own_first, "pk")[: MAX_ACTIONS + 1])
     if not rows or rows[0].pk != wanted:
-        raise NotFound(_("No such failure group: %(number)s.") % {"number": group_id})
+        raise _not_found(group_id)
     return rows[0], rows[1:]
