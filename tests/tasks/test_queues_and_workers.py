@@ -136,7 +136,7 @@ def test_workers_are_listed_with_their_work(operator, limited, clock):
     page = page_text(operator.get(WORKERS))
 
     assert "van@7 Online" in page
-    assert "7 1 0 1 100 %" in page
+    assert "7 ship 1 0 1 100 %" in page
 
     clock.advance(seconds=3600)
     assert "Offline" in page_text(operator.get(WORKERS))
@@ -150,10 +150,30 @@ def test_recent_workers_are_listed_and_all_are_searchable_by_name_or_task_type(o
 
     assert "van@7" in page and "box@" not in page
     assert "The 1 that polled last are listed. 2 more can be found by their names." in page
-    assert "7 2 0 0" in page, "the builds are those of all workers"
+    assert "7 pack 1 0 0" in page, "the builds are those of all workers"
     assert "box@8" in page_text(operator.get(WORKERS, {"q": "OX@8"}))
     assert "van@7" in page_text(operator.get(WORKERS, {"q": "ship"}))
     assert "No results" in page_text(operator.get(WORKERS, {"q": "train\0"}))
+
+
+def test_builds_with_one_name_are_different_ones_if_their_workers_poll_different_queues(operator, limited, clock):
+    for type, name in (("pack", "box@7"), ("pack", "bag@7")):
+        Poller.objects.create(task_type=type, worker=name, polled_at=clock.now())
+
+    page = page_text(operator.get(WORKERS))
+
+    assert "7 pack 2 0 0" in page and "7 ship 1 0 0" in page
+
+
+def test_the_first_uses_of_builds_name_the_task_if_there_are_several_programs(limited, clock):
+    for name in ("van@7", "box@7"):
+        MinuteCount.objects.create(kind=MinuteCount.WORKER, name=name, at=clock.now())
+    assert list(workers.first_uses_of_builds(["van@7", "box@7"])) == ["7"]
+
+    for type in ("pack", "wrap"):
+        Poller.objects.create(task_type=type, worker="box@7", polled_at=clock.now())
+
+    assert list(workers.first_uses_of_builds(["van@7", "box@7"])) == ["7 (pack +1)", "7 (ship)"]
 
 
 def test_an_action_on_a_worker_returns_to_its_search(operator, limited):

@@ -95,15 +95,30 @@ def counts_in_range(kind: str, name: str, time_range: TimeRange) -> tuple[dict[s
 
 
 def first_uses_of_builds(workers: Sequence[str]) -> dict[str, int]:
-    """Return when each build of these workers appears first in the stored counts. One look-up per worker."""
+    """Return when each build of these workers appears first in the stored counts. One look-up per worker.
+
+    Builds with one name whose workers poll different task types are different programs: their names say which.
+    """
     counted = MinuteCount.objects.filter(kind=MinuteCount.WORKER, name=OuterRef("worker")).order_by("at")
-    found = Poller.objects.filter(worker__in=workers).order_by().annotate(since=Subquery(counted.values("at")[:1]))
+    polls = Poller.objects.filter(worker__in=workers).order_by("task_type")
+    types, since_by_worker = defaultdict[str, list[str]](list), dict[str, int]()
+    for worker, task_type, since in polls.annotate(since=Subquery(counted.values("at")[:1])).values_list(
+        "worker", "task_type", "since"
+    ):
+        if build_of(worker) and since is not None:
+            types[worker].append(task_type)
+            since_by_worker[worker] = since
+    programs = {tuple(each) for each in types.values()}
     uses: dict[str, int] = {}
-    for worker, since in found.values_list("worker", "since"):
-        build = build_of(worker)
-        if build and since is not None:
-            uses[build] = min(uses.get(build, since), since)
+    for worker, since in since_by_worker.items():
+        name = build_of(worker) if len(programs) == 1 else f"{build_of(worker)} ({_names_of(types[worker])})"
+        uses[name] = min(uses.get(name, since), since)
     return uses
+
+
+def _names_of(names: Sequence[str]) -> str:
+    """Return the first of several names, and how many more there are."""
+    return names[0] if len(names) == 1 else f"{names[0]} +{len(names) - 1}"
 
 
 MAX_BUILD_WORKERS = 200
@@ -122,7 +137,7 @@ def builds_in_use(task_types: Iterable[str] | None = None) -> dict[str, int]:
 
 
 MAX_SHOWN, MAX_WORKERS = 100, 1_000
-MAX_QUEUES = 1_000
+MAX_QUEUES = 5_000
 GONE_AFTER_MS = 10 * MINUTE
 IDLE = (0, 0, 0)
 
@@ -163,7 +178,10 @@ class WorkerSummary:
 
 @dataclass(slots=True)
 class BuildSummary:
+    """The results of the workers with one build that poll the same queues."""
+
     name: str
+    queues: tuple[str, ...] = ()
     workers: int = 0
     done: int = 0
     failed: int = 0
@@ -203,8 +221,9 @@ def workforce(now: int, text: str = "") -> Workforce:
     known = [name for name, _ in latest[:MAX_WORKERS]]
     counted = _counted_workers(known)
     worked = totals(MinuteCount.WORKER, counted, now)
-    workers = _summarize_workers(latest[:MAX_SHOWN], counted, worked)
-    return Workforce(workers, _summarize_builds(known, worked), len(known), len(latest) > MAX_WORKERS)
+    queues = _queues_by_worker(known)
+    workers = _summarize_workers(latest[:MAX_SHOWN], counted, worked, queues)
+    return Workforce(workers, _summarize_builds(known, worked, queues), len(known), len(latest) > MAX_WORKERS)
 
 
 def find_worker(name: str, now: int) -> WorkerSummary | None:
@@ -213,7 +232,8 @@ def find_worker(name: str, now: int) -> WorkerSummary | None:
     if polled_at is None:
         return None
     counted = _counted_workers([name])
-    return _summarize_workers([(name, polled_at)], counted, totals(MinuteCount.WORKER, counted, now))[0]
+    worked = totals(MinuteCount.WORKER, counted, now)
+    return _summarize_workers([(name, polled_at)], counted, worked, _queues_by_worker([name]))[0]
 
 
 def _counted_workers(names: list[str]) -> list[str]:
@@ -226,16 +246,19 @@ def _counted_workers(names: list[str]) -> list[str]:
 
 
 def _summarize_workers(
-    latest: Sequence[tuple[str, int]], counted: Sequence[str], worked: Mapping[str, tuple[int, int, int]]
+    latest: Sequence[tuple[str, int]],
+    counted: Sequence[str],
+    worked: Mapping[str, tuple[int, int, int]],
+    queues: Mapping[str, Sequence[str]],
 ) -> list[WorkerSummary]:
     names = [name for name, _ in latest]
-    queues, holds = _queues_by_worker(names), WorkerHold.objects.in_bulk(names)
+    holds = WorkerHold.objects.in_bulk(names)
     held = _leased_by_worker([name for name in names if name in counted])
     return [
         WorkerSummary(
             name,
             at,
-            tuple(queues[name]),
+            tuple(queues.get(name, ())),
             *held.get(name, (0, None, None)),
             *worked.get(name, IDLE),
             holds.get(name),
@@ -268,15 +291,19 @@ def _leased_by_worker(names: list[str]) -> dict[str, tuple[int, int | None, int 
     return {worker: (count, oldest, expires) for worker, count, oldest, expires in rows}
 
 
-def _summarize_builds(names: Iterable[str], worked: Mapping[str, tuple[int, int, int]]) -> list[BuildSummary]:
-    found: dict[str, BuildSummary] = {}
+def _summarize_builds(
+    names: Iterable[str], worked: Mapping[str, tuple[int, int, int]], queues: Mapping[str, Sequence[str]]
+) -> list[BuildSummary]:
+    found: dict[tuple[str, tuple[str, ...]], BuildSummary] = {}
     for name in names:
-        build = found.setdefault(build_of(name), BuildSummary(build_of(name)))
+        key = build_of(name), tuple(queues.get(name, ())) if build_of(name) else ()
+        build = found.setdefault(key, BuildSummary(*key))
         done, failed, _ = worked.get(name, IDLE)
         build.workers += 1
         build.done += done
         build.failed += failed
-    return sorted(found.values(), key=lambda build: (build.name == "", build.name)) if any(found) else []
+    is_known = any(build for build, _queues in found)
+    return sorted(found.values(), key=lambda build: (build.name == "", build.queues, build.name)) if is_known else []
 
 
 SEARCHED_ROWS = 500
