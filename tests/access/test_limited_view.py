@@ -72,6 +72,13 @@ def test_a_worker_that_serves_other_teams_as_well_shows_no_numbers(bill, operato
     assert operator.get("/admin/worker/?name=shared@1").context["chart"]
 
 
+def test_the_overview_counts_tasks_in_queues_only_for_people_who_see_all_runs(bill, operator):
+    start_run_of(simple("billing_send"), name="inventory")
+
+    assert "in queues" not in page_text(bill.get("/admin/")) and "in progress" not in page_text(bill.get("/admin/"))
+    assert "2 tasks in queues" in page_text(operator.get("/admin/"))
+
+
 @pytest.fixture
 def closing(run):
     """Register the definitions that the workflow of the run names, and return the newest version of the workflow."""

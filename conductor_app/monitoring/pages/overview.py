@@ -325,6 +325,8 @@ def overview_context(request: HttpRequest) -> dict[str, Any]:
 def _numbers_context(states: list[QueueState], open_work: OpenWork) -> dict[str, Any]:
     return {
         "counts": _status_counts(open_work),
+        # A queue holds tasks of other people's workflows too.
+        "counts_tasks": sees_all_runs(),
         "waiting": sum(queue.pending for queue in states),
         "waiting_words": format_lower_bound(
             sum(queue.counted for queue in states), any(queue.has_more for queue in states)
