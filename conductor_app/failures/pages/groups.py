@@ -428,7 +428,7 @@ ACTIONS: dict[str, Callable[[FailureGroup, Mapping[str, str], str], str]] = {
 def _not_found(group_id: int | str) -> NotFound:
     if sees_all_runs():
         return NotFound(_("No such failure group: %(number)s.") % {"number": group_id})
-    text = _("No failure group %(number)s exists, or your grants do not include its workflow.")
+    text = _("You see no failure group %(number)s. It does not exist, or your grants do not include its workflow.")
     return NotFound(text % {"number": group_id})
 
 
