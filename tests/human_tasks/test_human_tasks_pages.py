@@ -137,6 +137,22 @@ def test_a_viewer_sees_the_task_and_cannot_complete_it(viewer, waiting_run):
     assert reload_run(waiting_run).status == "RUNNING"
 
 
+def test_a_viewer_is_offered_no_answer_and_sees_for_whom_the_task_waits(viewer, operator, waiting_run):
+    for address in (INBOX, run_url(waiting_run), run_url(waiting_run, task="approve")):
+        assert ">Answer</a>" in html(operator.get(address)), address
+        page = viewer.get(address)
+        assert ">Answer</a>" not in html(page) and "anyone" in page_text(page), address
+
+
+def test_a_run_without_a_correlation_id_has_the_name_that_the_list_of_runs_gives_it(operator, waiting_run):
+    run = start_run("order", input={"total": 4700})
+
+    found = operator.get(INBOX, {"q": "4700"})
+
+    assert len(found.context["rows"]) == 1 and "approve order v1 total 4700" in page_text(found)
+    assert "Run order v1 total 4700" in page_text(operator.get(task_of(run)))
+
+
 def test_the_inbox_requires_permission_to_view_runs(db):
     assert client_with().get(INBOX).status_code == 403
 

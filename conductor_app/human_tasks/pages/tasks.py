@@ -23,6 +23,7 @@ from ...core.step_types.waiting import Human
 from ...db.fields import user_key
 from ...definitions.store import parsed_definition
 from ...runs.models import Attempt
+from ...runs.queries.recent import RunKey, keys_of
 from ...tasks.pages.task_panel import attempts_for_panel, origin_views, without_question
 from ...utils import clock
 from ...utils.formatting import MINUTE
@@ -70,7 +71,8 @@ class HumanTasksPage(Page):
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now, found, user = clock.now(), human_task_inbox(clock.now()), request.user
         groups, text = set(user.groups.values_list("name", flat=True)), request.GET.get("q", "").strip()
-        matching = [task_view for task_view in found.task_views if _has_text(task_view, text.casefold())]
+        keys, person = keys_of([each.attempt.own_run for each in found.task_views]), current_person(request)
+        matching = [task_view for task_view in found.task_views if _has_text(task_view, text.casefold(), keys)]
         tasks_by_tab = {
             "all": matching,
             "mine": [task_view for task_view in matching if task_view.is_for_user(user.get_username())],
@@ -79,7 +81,11 @@ class HumanTasksPage(Page):
         selected_tab = request.GET.get("assigned", "all")
         task_views = tasks_by_tab.get(selected_tab, matching)
         return {
-            "rows": [_task_row(task_view, now) for task_view in task_views[:MAX_SHOWN]],
+            "rows": [
+                _task_row(task_view, now) | {"may_act": may_act(request, task_view.attempt, person)}
+                for task_view in task_views[:MAX_SHOWN]
+            ],
+            "run_keys": keys,
             "tabs": [(name, word, len(tasks_by_tab[name]), name == selected_tab) for name, word in INBOX_TABS.items()],
             "selected_tab": selected_tab,
             "text": text,
@@ -100,19 +106,20 @@ def _may_see_some_task(request: HttpRequest) -> bool:
     return any(right in granted for right in (*VIEW_RIGHTS, *COMPLETION_RIGHTS))
 
 
-def may_act(request: HttpRequest, attempt: Attempt) -> bool:
+def may_act(request: HttpRequest, attempt: Attempt, person: Actor | None = None) -> bool:
     """Return True if the user may claim, reassign and complete the task. The API applies the same rule."""
     # ACT grants access to all runs. Django has already loaded it.
     return request.user.has_perm(ACT_PERMISSION) or can_complete_human_task(
-        current_person(request),
+        person or current_person(request),
         dict(task_target(attempt.queue, attempt.domain, attempt.task.name, attempt.run_id or "", attempt.own_run.name)),
     )
 
 
-def _has_text(task_view: HumanTaskView, text: str) -> bool:
+def _has_text(task_view: HumanTaskView, text: str, keys: Mapping[str, RunKey]) -> bool:
     """Return True if what the list shows of a task contains a text, in lower case."""
     run = task_view.attempt.own_run
-    shown = (task_view.title, task_view.question.text, run.name, run.correlation_id, assignee_text(task_view))
+    key = keys[run.pk].text if run.pk in keys else ""
+    shown = (task_view.title, task_view.question.text, run.name, key, assignee_text(task_view))
     return any(text in each.casefold() for each in shown)
 
 
@@ -229,6 +236,7 @@ def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
         "has_next": task_view.assignment.assignee is not None
         and len(task_view.assignees) > task_view.assignment.escalated + 1,
         "attempt": attempt,
+        "run_keys": keys_of([attempt.own_run]),
         "run_status": format_status(attempt.own_run.status),
         "run_address": f"{run_address(attempt.run_id or '')}?task={attempt.task}",
         "answer": answer,

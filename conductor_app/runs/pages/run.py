@@ -24,6 +24,7 @@ from ...definitions.diagram.pages import draw_definition
 from ...definitions.models import ResolvedDefinition
 from ...definitions.policies import type_label
 from ...definitions.store import parsed_definition
+from ...human_tasks.pages.tasks import may_act
 from ...payloads.files import files_of
 from ...payloads.models import UPLOADED, FileHandle
 from ...tasks.pages.actions import PERMISSION, task_actions
@@ -236,12 +237,16 @@ def _page_context(run: Run, request: HttpRequest) -> dict[str, Any]:
     acts = task_actions(panel.attempt if panel else None, view_model.now, may_do)
     definition = parsed_definition(run.resolved_definition_id)
     leads_to_debugger = stops_of(run.debug or {}) and tabs["tab"] != "debugger" and may_do(DEBUG_PERMISSION)
+    head, shown = head_context(view_model), panel.attempt if panel and panel.is_for_people else None
+    asked = next((each for each in view_model.cause.attempts if each.pk == head["answerable"]), None)
     return {
         "debugger_address": view_model.query.address(tab="debugger", task=None) if leads_to_debugger else "",
         "failure_workflow": str(definition.document.get("failureWorkflow") or "") if definition else "",
         "other_view": _other_view(view_model, tabs["tab"]) if panel else None,
         **actions,
-        **head_context(view_model),
+        **head,
+        "answerable": head["answerable"] if asked and may_act(request, asked) else "",
+        "may_answer": shown is not None and may_act(request, shown),
         **tabs,
         "panel": panel,
         "task_acts": acts,
