@@ -2,6 +2,8 @@
 
 import base64
 import re
+import shlex
+import subprocess
 
 import pytest
 from django.test import Client
@@ -60,6 +62,36 @@ def test_an_author_creates_a_webhook_whose_secret_is_displayed_once(clock):
     for address in (LIST, page()):
         assert secret not in html(author.get(address))
         assert f"http://testserver/api/webhook/{row.pk}" in page_text(author.get(address))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"verifier": "BASIC"},
+        {"verifier": "HEADER_BASED", "headers": "X-Key: s'1"},
+        {"verifier": "HMAC_BASED", "header_key": "X-Sign"},
+        {"verifier": "HMAC_BASED", "header_key": "X-Sign", "timestamp_key": "X-Time"},
+    ],
+)
+def test_the_command_of_the_page_sends_an_event(operator, form, tmp_path):
+    secret = form.get("headers", "").removeprefix("X-Key: ") or "s'1"
+    operator.post(f"{LIST}new/", {**FORM, "secret": secret, **form})
+    command = operator.get(page()).context["sample"].replace("'SECRET'", shlex.quote(secret))
+    command = command.replace("': SECRET'", f"': '{shlex.quote(secret)}")
+
+    shown = subprocess.run(
+        ["sh", "-c", f"curl() {{ printf '%s\\n' \"$@\"; }}\n{command}"], capture_output=True, check=True
+    )
+
+    _post, _method, address, *rest = shown.stdout.decode().splitlines()
+    options = list(zip(rest[::2], rest[1::2], strict=True))
+    headers = dict(value.split(": ", 1) for name, value in options if name == "-H")
+    if pair := dict(options).get("-u"):
+        headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    path = address.removeprefix("http://testserver")
+    kind = headers.pop("Content-Type")
+    answer = Client().post(path, dict(options)["-d"].encode(), content_type=kind, headers=headers)
+    assert answer.status_code == 200 and EventDelivery.objects.get().event == "webhook:shop"
 
 
 def test_a_secret_is_changed_without_a_gap(operator, clock):

@@ -1,6 +1,7 @@
 """Pages of webhooks: the list, and the form of one with the secrets that authenticate its sender."""
 
 import secrets
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -292,6 +293,7 @@ class _WebhookFormPage(ObjectPage):
             "row": row,
             "form": form,
             "address": webhook_address(request, row) if row else "",
+            "sample": _sample_command(request, row) if row else "",
             "former_until": webhooks.former_secret_valid_until(row) if row else None,
             "header_example": "X-Key: …",
             "needs_headers": verifier == "HEADER_BASED",
@@ -371,3 +373,26 @@ def is_generated(cleaned: dict[str, Any]) -> bool:
 def webhook_address(request: HttpRequest, row: Webhook) -> str:
     """Return the address to which the other system sends events."""
     return f"{server_address(request)}/api/webhook/{row.pk}"
+
+
+def _sample_command(request: HttpRequest, row: Webhook) -> str:
+    """Return a command that sends an event with the credentials of the sender, or "" if that needs another system."""
+    document, send = row.document, f"curl -X POST {webhook_address(request, row)} -H 'Content-Type: application/json'"
+    body = """'{"id": "4711"}'"""
+    if row.document.get("verifier") == "BASIC":
+        return f"{send} \\\n  -u {shlex.quote(document.get('secretKey') or '')}:'SECRET' -d {body}"
+    if document.get("verifier") == "HEADER_BASED":
+        names = document.get("headers") or {}
+        return " \\\n  ".join([send, *(f"-H {shlex.quote(name)}': SECRET'" for name in names), f"-d {body}"])
+    if document.get("verifier") not in ("HMAC_BASED", "SIGNATURE_BASED"):
+        return ""
+    header, time = shlex.quote(document.get("headerKey") or ""), document.get("timestampHeaderKey")
+    signed = '"$time.$body"' if time else '"$body"'
+    lines = [
+        f"secret='SECRET' body={body}" + " time=$(date +%s)" * bool(time),
+        f"sign=$(printf %s {signed} | openssl dgst -sha256 -hmac \"$secret\" -r | cut -d' ' -f1)",
+        f'{send} \\\n  -H {header}": sha256=$sign"'
+        + (f' -H {shlex.quote(time)}": $time"' if time else "")
+        + ' -d "$body"',
+    ]
+    return "\n".join(lines)
