@@ -55,7 +55,7 @@ STRIDE_MS = 100
 CLAIM_MS = 60_000
 """The period in which an operation belongs to its process: longer than one pass. After it another process continues."""
 WATCHED_MS = 60_000
-"""The period in which the runs of a canary are watched. Runs that are still open at its end count as successful."""
+"""The period in which the runs of a canary are watched. Runs that are still open at its end have not succeeded."""
 CHECK_INTERVAL_MS = 1_000
 PUT_OFF_MS = 10_000
 """Delay of an operation after an unexpected exception."""
@@ -302,7 +302,7 @@ def _check_canary(row: BulkOperation) -> None:
         if row.state != WATCHING:
             return
         if is_over:
-            _decide_after_canary(row, good + going_on, bad)
+            _decide_after_canary(row, good, bad, going_on)
         else:
             row.due_at = now + CHECK_INTERVAL_MS
         row.save()
@@ -321,9 +321,12 @@ def _count_canary_outcomes(row: BulkOperation) -> tuple[int, int, int]:
     return len(done) - bad - going_on, bad + len(outcomes) - len(done), going_on
 
 
-def _decide_after_canary(row: BulkOperation, good: int, bad: int) -> None:
-    share = round(100 * good / (good + bad)) if good + bad else 100
-    row.verdict = f"{good} of {good + bad} runs of the canary succeeded: {share} %; {row.canary_share} % are required."
+def _decide_after_canary(row: BulkOperation, good: int, bad: int, going_on: int) -> None:
+    total = good + bad + going_on
+    share = round(100 * good / total) if total else 100
+    row.verdict = f"{good} of {total} runs of the canary succeeded: {share} %; {row.canary_share} % are required."
+    if going_on:
+        row.verdict += f" Still running after {WATCHED_MS // 1000} seconds: {going_on}."
     row.updated_at = clock.now()
     if share < row.canary_share:
         pause_row(row, resume_state=WORKING)

@@ -169,13 +169,19 @@ def test_a_failed_canary_pauses_the_operation_until_a_user_resumes_it(clock):
     assert (row(id).state, row(id).done) == ("DONE", 6)
 
 
-def test_a_slow_canary_does_not_count_as_failed(clock):
+def test_a_canary_whose_runs_have_not_ended_in_time_pauses_the_operation(clock):
     failed(clock, 3)
     id = start_operation(canary_size=1)
     passes(clock, 2)
     assert row(id).state == "WATCHING"
 
     clock.advance(seconds=60)
+    passes(clock, 2)
+    assert (row(id).state, row(id).remaining_count) == ("PAUSED", 2)
+    assert row(id).verdict.startswith("0 of 1 runs of the canary succeeded: 0 %")
+    assert row(id).verdict.endswith("Still running after 60 seconds: 1.")
+
+    bulk_commands.resume(id, ACTOR, "it waits for a person")
     passes(clock, 2)
 
     assert row(id).state == "DONE"
