@@ -64,7 +64,7 @@ class LeaderLease:
         if revision == 0 or now - self._seen_at >= TAKEOVER_SECONDS:
             self._advance()
             if self._is_leader:
-                # A lease that its holder has released, or that is new, tells the operator nothing.
+                # A new or released lease is taken at each start. Only a takeover from a silent leader is an event.
                 log.log(logging.INFO if revision else logging.DEBUG, "leadership_taken", extra={"lease": self._name})
                 fault_points.reach("leadership-taken")
 

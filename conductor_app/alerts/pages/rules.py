@@ -101,10 +101,9 @@ class AlertsPage(Page):
         tried = next((each for each in alerts if each.view_id and str(each.pk) == request.GET.get("try")), None)
         sees_all, may_change_all = (request.user.has_perm(each) for each in (VIEW_PERMISSION, CHANGE_PERMISSION))
         choices = _choices(request) if may(request.user, CHANGE_PERMISSION) else {}
+        since = clock.now() - BACK_MS
         new_causes = visible(FailureGroup.objects.not_merged()).filter(
-            has_failed_run(clock.now() - BACK_MS),
-            last_at__gte=clock.now() - BACK_MS,
-            first_at__gte=clock.now() - BACK_MS,
+            has_failed_run(since), last_at__gte=since, first_at__gte=since
         )
         return {
             "alerts": [_alert_row(request, alert) for alert in alerts],

@@ -379,12 +379,13 @@ def _sample_command(request: HttpRequest, row: Webhook) -> str:
     """Return a command that sends an event with the credentials of the sender, or "" if that needs another system."""
     document, send = row.document, f"curl -X POST {webhook_address(request, row)} -H 'Content-Type: application/json'"
     body = """'{"id": "4711"}'"""
-    if row.document.get("verifier") == "BASIC":
+    verifier = document.get("verifier")
+    if verifier == "BASIC":
         return f"{send} \\\n  -u {shlex.quote(document.get('secretKey') or '')}:'SECRET' -d {body}"
-    if document.get("verifier") == "HEADER_BASED":
+    if verifier == "HEADER_BASED":
         names = document.get("headers") or {}
         return " \\\n  ".join([send, *(f"-H {shlex.quote(name)}': SECRET'" for name in names), f"-d {body}"])
-    if document.get("verifier") not in ("HMAC_BASED", "SIGNATURE_BASED"):
+    if verifier not in ("HMAC_BASED", "SIGNATURE_BASED"):
         return ""
     header, time = shlex.quote(document.get("headerKey") or ""), document.get("timestampHeaderKey")
     signed = '"$time.$body"' if time else '"$body"'

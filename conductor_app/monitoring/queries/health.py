@@ -243,9 +243,8 @@ def _measure_lag(behind: int) -> EngineHealth:
 
 def is_sweep_late(sweep: SweepPass, now: int) -> bool:
     """Return True if the sweep has not run within its interval, which begins at the earliest with the server."""
-    return now - max(sweep.began_at, process_state.server_started.value) > LATE_AFTER_MS + 2 * SWEEP_INTERVALS_MS.get(
-        sweep.name, 0
-    )
+    waits_since = max(sweep.began_at, process_state.server_started.value)
+    return now - waits_since > LATE_AFTER_MS + 2 * SWEEP_INTERVALS_MS.get(sweep.name, 0)
 
 
 def has_sweep_failed(sweep: SweepPass) -> bool:
