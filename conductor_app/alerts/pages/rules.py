@@ -101,12 +101,13 @@ class AlertsPage(Page):
         tried = next((each for each in alerts if each.view_id and str(each.pk) == request.GET.get("try")), None)
         sees_all, may_change_all = (request.user.has_perm(each) for each in (VIEW_PERMISSION, CHANGE_PERMISSION))
         choices = _choices(request) if may(request.user, CHANGE_PERMISSION) else {}
+        may_remove = {name: may_change_rules(request.user, name) for name in {alert.workflow for alert in alerts}}
         since = clock.now() - BACK_MS
         new_causes = visible(FailureGroup.objects.not_merged()).filter(
             has_failed_run(since), last_at__gte=since, first_at__gte=since
         )
         return {
-            "alerts": [_alert_row(request, alert) for alert in alerts],
+            "alerts": [_alert_row(alert, may_remove[alert.workflow]) for alert in alerts],
             "tested_alert": tried,
             **(_back_test_context(tried) if tried else {}),
             **choices,
@@ -251,9 +252,9 @@ def _chosen_targets(request: HttpRequest) -> list[int]:
     return [parse_number(text, _("Target"), digits=18) for text in request.POST.getlist("target")]
 
 
-def _alert_row(request: HttpRequest, alert: Alert) -> dict[str, Any]:
+def _alert_row(alert: Alert, may_remove: bool) -> dict[str, Any]:
     """Return the condition of an alert, what it is about with its address, and whether the user may turn it off."""
-    row = {"alert": alert, "may_remove": may_change_rules(request.user, alert.workflow)}
+    row = {"alert": alert, "may_remove": may_remove}
     if alert.view is not None:
         return row | {"sentence": _alert_sentence(alert), "address": list_address(alert.view.selection)}
     return row | {"sentence": RULES[alert.kind][0], "address": _rule_address(alert)}
